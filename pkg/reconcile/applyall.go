@@ -138,8 +138,8 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	p.applier.Parallel(len(todo.Apply), func(i int) {
 		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew && (met[i].Known.Problem != nil || met[i].Known.Foreign) {
 			leave := p.slot(ctx, met[i].Key)
+			defer func() { leave(errs[i]) }()
 			met[i], errs[i] = p.applier.Preflight(ctx, met[i])
-			leave(errs[i])
 		}
 	})
 	todo.Apply = nil

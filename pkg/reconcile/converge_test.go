@@ -232,7 +232,7 @@ func TestReconcileThatWaits(t *testing.T) {
 		l.workers = &limits.Workers{Ended: func(owner trigger.Owner, again bool, result reconcile.Result, err error) {
 			ended++
 			require.NoError(t, err)
-			l.Trigger.Requeue(owner, again, result, err)
+			l.Trigger.Requeue(owner, again, result)
 		}}
 		answered := make(chan struct{})
 		l.applying = func(string) { <-answered }

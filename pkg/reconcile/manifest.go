@@ -37,7 +37,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	from := desired.Reader{Sources: &p.sources, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
 	var got desired.Parts
 	var why *object.Failure
-	revisions := p.revisions() // before the read, so that none is overlooked
+	revisions := p.revisionsOf(p.VR) // before the read, so that none is overlooked
 	s.lane.apart(func() { got, why = from.Gather(ctx, p.Owner, p.VR) })
 	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
 	p.awaitSources(got.NotServed)
@@ -266,11 +266,11 @@ func (p *pass) watchesSources(read map[source.Key]string) bool {
 	return true
 }
 
-// revisions returns the revisions of the sources of the manifest, as far as they are known.
-func (p *pass) revisions() map[source.Key]string {
+// revisionsOf returns the revisions of the sources of a manifest, as far as they are known.
+func (r *Reconciler) revisionsOf(vr *v1alpha1.VidraResource) map[source.Key]string {
 	known := map[source.Key]string{}
-	for _, key := range source.KeysOf(p.VR) {
-		if revision, is := p.sources.Revision(key); is {
+	for _, key := range source.KeysOf(vr) {
+		if revision, is := r.sources.Revision(key); is {
 			known[key] = revision
 		}
 	}
@@ -279,7 +279,7 @@ func (p *pass) revisions() map[source.Key]string {
 
 // revisedSince reports whether a source of the manifest has another revision than before, or may have.
 func (p *pass) revisedSince(before map[source.Key]string) bool {
-	return len(before) < len(source.KeysOf(p.VR)) || !maps.Equal(before, p.revisions())
+	return len(before) < len(source.KeysOf(p.VR)) || !maps.Equal(before, p.revisionsOf(p.VR))
 }
 
 // sourcesChanged reports whether what spec.manifestFrom names differs from what was read

@@ -84,6 +84,8 @@ type ownerState struct {
 	// to read the manifest failed; nil if it did not.
 	attempted int64
 	unread    *object.Failure
+	// revisions are the known revisions of the sources when the last reconcile began.
+	revisions map[source.Key]string
 	// interrupted reports that the reconcile that runs sends no requests about further objects.
 	interrupted atomic.Bool
 	// unreadable holds the right that the last attempt to read the manifest failed for, with

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -128,6 +129,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.Schedule.RetryNow()
 	}
 	s.attempted = vr.Generation
+	s.revisions = r.revisionsOf(vr)
 	s.interrupted.Store(false)
 	request := vr.ReconcileRequest()
 	requested := request != "" && request != s.Status.LastHandledReconcileAt
@@ -263,6 +265,10 @@ func (p *pass) requeueCauses() {
 
 // interrupted ends a reconcile that was interrupted. The next one does the rest, and reports all.
 func (p *pass) interrupted() (reconcile.Result, error) {
+	maps.DeleteFunc(p.Causes.Objects, func(key trigger.ObjectKey, cause trigger.Cause) bool { // it is settled
+		o := p.state.At(key)
+		return o != nil && !cause.Since.IsZero() && o.LastApply.After(cause.Since)
+	})
 	p.requeueCauses()
 	p.requeuePending(p.Scope.All)
 	return reconcile.Result{}, nil

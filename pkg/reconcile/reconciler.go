@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -125,12 +126,12 @@ type Reconciler struct {
 
 // Reconcile reconciles a VidraResource once, unless Flush or FlushEvents was called.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.workers.Run(req.NamespacedName, func(worker *limits.Worker) (reconcile.Result, error) {
+	return r.workers.Run(req.NamespacedName, func() (reconcile.Result, error) {
 		if !r.begin() {
 			return reconcile.Result{}, nil
 		}
 		defer r.running.Done()
-		return r.reconcile(ctx, req.NamespacedName, worker)
+		return r.reconcile(ctx, req.NamespacedName)
 	}, func() { r.interrupt(ctx, req.NamespacedName) })
 }
 
@@ -143,13 +144,13 @@ func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 	}
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
-	if changed, _ := r.sourcesChanged(vr, s); changed || s.attempted != vr.Generation {
+	if s.attempted != vr.Generation || !maps.Equal(s.revisions, r.revisionsOf(vr)) {
 		s.interrupted.Store(true)
 	}
 }
 
 // reconcile reconciles a VidraResource once.
-func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, worker *limits.Worker) (reconcile.Result, error) {
+func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconcile.Result, error) {
 	ctx, returned, done := r.Running(ctx, owner)
 	defer done()
 	vr := &v1alpha1.VidraResource{}
@@ -185,7 +186,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, worker 
 	if !ok && !r.destinations().IsAway(server) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(plan.RemoteRetry, 1)}, nil
 	}
-	defer worker.With(exit)()
+	defer exit()
 	keys, err := r.digestKeys(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -200,7 +201,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, worker 
 			r.Trigger.RequeueCauses(owner, causes)
 			return reconcile.Result{RequeueAfter: wait.Jitter(plan.HeavyRetry, 1)}, nil
 		}
-		defer worker.With(exitHeavy)()
+		defer exitHeavy()
 	}
 	if !reconciled {
 		assignment.Release(vr)

@@ -62,7 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		if err != nil {
 			mgr.GetLogger().Error(err, "Reconciler error", "VidraResource", owner.Name)
 		}
-		r.Trigger.Requeue(owner, again, result, err)
+		r.Trigger.Requeue(owner, again, result)
 	}}
 	converger, err := controller.NewTyped("vidraobject", mgr, controller.TypedOptions[trigger.Heal]{
 		MaxConcurrentReconciles: healWorkers, Reconciler: reconcile.TypedFunc[trigger.Heal](r.Converge),

@@ -198,6 +198,14 @@ func (p *pendingCauses) takeObjects(owner Owner, single func(ObjectKey) bool) ma
 	return taken
 }
 
+// hasObjects reports whether an owner has causes of objects.
+func (p *pendingCauses) hasObjects(owner Owner) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.causes[owner]
+	return c != nil && len(c.Objects) > 0
+}
+
 // removeAll removes all causes of an owner.
 func (p *pendingCauses) removeAll(owner Owner) {
 	p.mu.Lock()

@@ -238,23 +238,22 @@ func (f *Factory) EnqueueRetry(owners ...Owner) {
 	f.enqueueWith(Causes{All: true, Retry: true}, owners...)
 }
 
-// Requeue enqueues an owner whose reconcile has ended apart from the controller, as the controller does: by the result, or after the backoff of
-// an error. again enqueues it at once, as drift.
-func (f *Factory) Requeue(owner Owner, again bool, result reconcile.Result, err error) {
+// Requeue enqueues an owner whose reconcile has ended apart from the controller: after a delay, and before that if it has pending causes. again
+// enqueues it at once, with the priority of drift if objects were changed.
+func (f *Factory) Requeue(owner Owner, again bool, result reconcile.Result) {
 	f.mu.Lock()
 	queue := f.queue
 	f.mu.Unlock()
-	request := reconcile.Request{NamespacedName: owner}
 	switch {
 	case queue == nil:
 	case again:
-		add(queue, owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
-	case err != nil:
-		queue.AddRateLimited(request)
-	default:
-		if queue.Forget(request); result.RequeueAfter > 0 {
-			add(queue, owner, priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority})
+		var priority *int
+		if f.pending.hasObjects(owner) {
+			priority = ptr.To(driftPriority)
 		}
+		add(queue, owner, priorityqueue.AddOpts{Priority: priority})
+	case result.RequeueAfter > 0:
+		add(queue, owner, priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority})
 	}
 }
 

@@ -46,7 +46,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	k := known{Task: t, settings: a.Settings, wasSensitive: t.Known.WasSensitive()}
 	k.expected, k.expectedKnown = a.expected(t)
 	// An earlier process applied the object, and this one has not seen it as expected yet: its watch may be behind the apply.
-	t.Cause.Unsure = t.Cause.Unsure || a.Watched && k.expectedKnown && k.expected.ResourceVersion == "" && t.Cause.Found != nil
+	t.Cause.Unsure = t.Cause.Unsure || a.Watched && k.expectedKnown && k.expected.ResourceVersion == "" && t.Cause.Found != nil && !t.Cause.Unanswered
 	if t.Cause.Unsure {
 		live, err := a.Get(ctx, t.Key)
 		if err != nil {

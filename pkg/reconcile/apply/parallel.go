@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/vidra-operator/vidra/pkg/internal/recovery"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -22,7 +23,7 @@ func (a *Applier) Parallel(n int, do func(i int)) {
 	a.Apart(func() { Parallel(a.Limit, n, do) })
 }
 
-// Parallel calls do for 0 to n-1, limit at a time.
+// Parallel calls do for 0 to n-1, limit at a time. It panics after all of them as the first that does.
 func Parallel(limit, n int, do func(i int)) {
 	if n == 1 { // as in most heals: it need not wait until a goroutine is scheduled
 		do(0)
@@ -30,10 +31,16 @@ func Parallel(limit, n int, do func(i int)) {
 	}
 	var group errgroup.Group
 	group.SetLimit(limit)
+	var caught recovery.Panic
 	for i := range n {
-		group.Go(func() error { do(i); return nil })
+		group.Go(func() error {
+			defer caught.Catch()
+			do(i)
+			return nil
+		})
 	}
 	_ = group.Wait() // failures are in the results
+	caught.Raise()
 }
 
 // Batches cuts tasks into pieces of at most limits.BatchWeight, or of one task.

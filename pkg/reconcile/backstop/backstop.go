@@ -72,8 +72,8 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	}
 	p.Applier.Parallel(len(asked), func(i int) {
 		leave := p.Applier.Enter(ctx, asked[i].Desired.Key)
+		defer func() { leave(found[i].Err) }()
 		found[i] = p.Applier.Compare(ctx, asked[i].Desired)
-		leave(found[i].Err)
 	})
 	p.conclude(ctx, asked, entries, found, causes)
 }

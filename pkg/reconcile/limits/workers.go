@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -21,78 +22,71 @@ const (
 // Workers takes the workers of reconciles that last long, as while a webhook does not answer: they continue without a worker, and delay no
 // other VidraResource. It is safe for concurrent use. With a nil one, each reconcile has its worker until its end.
 type Workers struct {
-	// Ended enqueues a VidraResource whose reconcile has ended without a worker: by its result, or at once if it was to be reconciled again
-	// meanwhile.
+	// Ended enqueues a VidraResource whose reconcile has ended without a worker: by its result, which has the backoff after an error, and at
+	// once if it was to be reconciled again meanwhile.
 	Ended func(owner trigger.Owner, again bool, result reconcile.Result, err error)
 
-	// mu guards detached.
+	// mu guards the fields below.
 	mu sync.Mutex
+	// failures spaces the reconciles after errors of reconciles without a worker: the controller takes these for successes.
+	failures workqueue.TypedRateLimiter[reconcile.Request]
 	// detached are the VidraResources whose reconciles have no worker, and whether each is to be reconciled again.
 	detached map[trigger.Owner]bool
 }
 
-// Worker is the worker of one reconcile. It is safe for concurrent use.
-type Worker struct {
-	// mu guards the fields below.
-	mu       sync.Mutex
-	given    bool
-	releases []func()
-}
-
-// With has release called once: when the worker is given back, or by the returned function. It releases a share of the workers.
-func (w *Worker) With(release func()) func() {
-	release = sync.OnceFunc(release)
-	w.mu.Lock()
-	given := w.given
-	w.releases = append(w.releases, release)
-	w.mu.Unlock()
-	if given {
-		release()
-	}
-	return release
-}
-
-// giveBack releases the shares that the worker has.
-func (w *Worker) giveBack() {
-	w.mu.Lock()
-	w.given = true
-	releases := w.releases
-	w.mu.Unlock()
-	for _, release := range releases {
-		release()
-	}
-}
-
-// reconciled is the result of a reconcile.
+// reconciled is the result of a reconcile. After an error, the result has the backoff.
 type reconciled struct {
 	result reconcile.Result
 	err    error
 }
 
+// ofWorker is the result for the controller, which has a backoff of its own.
+func (r reconciled) ofWorker() (reconcile.Result, error) {
+	if r.err != nil {
+		return reconcile.Result{}, r.err
+	}
+	return r.result, nil
+}
+
+// spaced returns the result of a reconcile with the backoff after an error.
+func (w *Workers) spaced(owner trigger.Owner, r reconciled) reconciled {
+	w.mu.Lock()
+	if w.failures == nil {
+		w.failures = NewRateLimiter()
+	}
+	failures := w.failures
+	w.mu.Unlock()
+	request := reconcile.Request{NamespacedName: owner}
+	if r.err == nil {
+		failures.Forget(request)
+		return r
+	}
+	r.result = reconcile.Result{RequeueAfter: failures.When(request)}
+	return r
+}
+
 // Run reconciles an owner, unless a reconcile of it without a worker runs: the end of that one enqueues it, and runs is called.
-func (w *Workers) Run(owner trigger.Owner, do func(*Worker) (reconcile.Result, error), runs func()) (reconcile.Result, error) {
-	worker := &Worker{}
+func (w *Workers) Run(owner trigger.Owner, do func() (reconcile.Result, error), runs func()) (reconcile.Result, error) {
 	if w == nil {
-		return do(worker)
+		return do()
 	}
 	if w.again(owner) {
 		runs()
 		return reconcile.Result{}, nil
 	}
 	ended := make(chan reconciled, 1)
-	go func() { ended <- recovered(worker, do) }()
+	go func() { ended <- w.spaced(owner, recovered(do)) }()
 	patience := time.NewTimer(workerPatience)
 	defer patience.Stop()
 	select {
 	case r := <-ended:
-		return r.result, r.err
+		return r.ofWorker()
 	case <-patience.C:
 	}
 	if !w.detach(owner) {
 		r := <-ended
-		return r.result, r.err
+		return r.ofWorker()
 	}
-	worker.giveBack()
 	go func() {
 		r := <-ended
 		w.Ended(owner, w.attach(owner), r.result, r.err)
@@ -135,12 +129,12 @@ func (w *Workers) attach(owner trigger.Owner) (again bool) {
 }
 
 // recovered calls do, and returns its panic as an error.
-func recovered(worker *Worker, do func(*Worker) (reconcile.Result, error)) (r reconciled) {
+func recovered(do func() (reconcile.Result, error)) (r reconciled) {
 	defer func() {
 		if why := recover(); why != nil {
 			r.err = fmt.Errorf("panic: %v\n%s", why, debug.Stack())
 		}
 	}()
-	r.result, r.err = do(worker)
+	r.result, r.err = do()
 	return r
 }

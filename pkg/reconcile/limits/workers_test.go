@@ -3,7 +3,6 @@ package limits
 import (
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,13 +52,8 @@ func TestWorkers(t *testing.T) {
 				for n := range tc.others {
 					require.True(t, w.detach(trigger.Owner{Name: strings.Repeat("b", n+1)}))
 				}
-				var shares atomic.Int64
-				do := func(worker *Worker) (reconcile.Result, error) {
-					shares.Add(1)
-					defer worker.With(func() { shares.Add(-1) })()
+				do := func() (reconcile.Result, error) {
 					time.Sleep(tc.lasts)
-					shares.Add(1)
-					defer worker.With(func() { shares.Add(-1) })()
 					if tc.do != nil {
 						return tc.do()
 					}
@@ -67,12 +61,11 @@ func TestWorkers(t *testing.T) {
 				}
 				result, err := w.Run(owner, do, nil)
 				require.Empty(t, ended)
-				require.Zero(t, shares.Load(), "its shares are those of its worker")
 				w.mu.Lock()
 				require.Equal(t, tc.detached, len(w.detached) == tc.others+1, tc.reason)
 				w.mu.Unlock()
 				for range tc.meanwhile {
-					result, err = w.Run(owner, func(*Worker) (reconcile.Result, error) { panic("it overlaps") }, func() { runs++ })
+					result, err = w.Run(owner, func() (reconcile.Result, error) { panic("it overlaps") }, func() { runs++ })
 				}
 				require.Equal(t, tc.meanwhile, runs)
 				if tc.detached {
@@ -81,7 +74,11 @@ func TestWorkers(t *testing.T) {
 					got := <-ended
 					result, err, again = got.result, got.err, got.again
 				}
-				require.Equal(t, tc.result, result, tc.reason)
+				if tc.detached && tc.err != "" {
+					require.Equal(t, ErrorRetryMin, result.RequeueAfter, "it has its backoff")
+				} else {
+					require.Equal(t, tc.result, result, tc.reason)
+				}
 				require.Equal(t, tc.again, again, tc.reason)
 				require.Len(t, w.detached, tc.others)
 				if tc.err == "" {
@@ -92,7 +89,25 @@ func TestWorkers(t *testing.T) {
 			})
 		})
 	}
-	result, err := (*Workers)(nil).Run(owner, func(*Worker) (reconcile.Result, error) { return later, failed }, nil)
+	result, err := (*Workers)(nil).Run(owner, func() (reconcile.Result, error) { return later, failed }, nil)
 	require.Equal(t, later, result)
 	require.ErrorIs(t, err, failed)
+}
+
+// TestBackoffWithoutWorker: each error of a reconcile without a worker doubles the time until the next one, and a success ends that.
+func TestBackoffWithoutWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan reconcile.Result, 1)
+		w := &Workers{Ended: func(_ trigger.Owner, _ bool, result reconcile.Result, _ error) { ended <- result }}
+		run := func(err error) time.Duration {
+			_, _ = w.Run(trigger.Owner{Name: "a"}, func() (reconcile.Result, error) { time.Sleep(time.Minute); return reconcile.Result{}, err }, nil)
+			return (<-ended).RequeueAfter
+		}
+		failed := errors.New("failed")
+		require.Equal(t, ErrorRetryMin, run(failed))
+		require.Equal(t, 2*ErrorRetryMin, run(failed))
+		require.Equal(t, 4*ErrorRetryMin, run(failed))
+		require.Zero(t, run(nil))
+		require.Equal(t, ErrorRetryMin, run(failed))
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/recovery"
 )
 
 const (
@@ -79,16 +80,19 @@ func (r *Run) Failed(why v1alpha1.Problem) {
 	r.now.Problems = append(r.now.Problems, why)
 }
 
-// While calls work, and reports until that returns.
+// While calls work, and reports until that returns. It panics if work does.
 func (r *Run) While(work func()) {
 	done := make(chan struct{})
+	var caught recovery.Panic
 	go func() {
 		defer close(done)
+		defer caught.Catch()
 		work()
 	}()
 	for {
 		select {
 		case <-done:
+			caught.Raise()
 			return
 		case <-r.long.C:
 			if r.note() != nil {

@@ -137,12 +137,16 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 		return Removal{Err: err, unsure: true}
 	}
 	key := trigger.ObjectKey{Cluster: a.Destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
-	if a.Watched {
-		a.Index.ExpectRemoval(a.Owner, key)
-	}
 	var done Removal
 	leave := a.Enter(ctx, key)
 	defer func() { leave(done.Err) }()
+	if a.interrupted() { // while it waited
+		done.skipped = true
+		return done
+	}
+	if a.Watched {
+		a.Index.ExpectRemoval(a.Owner, key)
+	}
 	// Another client may write to the object between the read and the deletion.
 	_ = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
 		done = a.removeLive(ctx, key, e)

@@ -24,7 +24,7 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 	}
 	a.exclusions = a.exclude(ctx, ids)
 	a.receivers = sync.OnceValues(func() (map[object.Identity][]owners.Receiver, error) { return a.findReceivers(ctx, ids) })
-	a.stale = sync.OnceValue(func() error { return a.Stale(ctx) })
+	a.stale = a.staleSince(ctx)
 	defer a.endRemoval(ids)
 	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
 		if a.interrupted() { // the removal of a container needs those of its members
@@ -42,6 +42,24 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 		})
 		a.recordStage(ctx, stage, removals)
 	})
+}
+
+// staleFor is how long an answer of Stale counts: removals may wait for slow ones.
+const staleFor = time.Second
+
+// staleSince returns Stale with an answer that is not older than staleFor. It is safe for concurrent use.
+func (a *Remover) staleSince(ctx context.Context) func() error {
+	var mu sync.Mutex
+	var asked time.Time
+	var err error
+	return func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); asked.IsZero() || now.Sub(asked) > staleFor {
+			err, asked = a.Stale(ctx), now
+		}
+		return err
+	}
 }
 
 // interrupted reports whether no further removal begins.
