@@ -31,7 +31,6 @@ var elsewhere = map[string]string{
 	"kustomize.patches":                 "e2e/sources has the artifacts",
 	"kustomize.substituteFrom":          "e2e/sources has the artifacts",
 	"kustomize.targetNamespace":         "e2e/sources has the artifacts",
-	"revision.hold":                     "e2e has the held revisions: the others are applied at once",
 	"dependsOn":                         "e2e has the dependencies: one that is not Ready would have everything wait",
 }
 

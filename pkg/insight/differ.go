@@ -50,8 +50,6 @@ const (
 type Difference struct {
 	VidraResource string `json:"vidraResource"`
 	Suspended     bool   `json:"suspended,omitempty"`
-	// Held reports that spec.revision.hold has a new revision wait.
-	Held bool `json:"held,omitempty"`
 	// Dropped are the fields of the VidraResource that its file has dropped.
 	Dropped []string            `json:"dropped,omitempty"`
 	Objects []*ObjectDifference `json:"objects"`
@@ -175,7 +173,7 @@ func (d *differ) run(ctx context.Context) (*Difference, error) {
 			return nil, err
 		}
 	}
-	diff := &Difference{VidraResource: d.VR.Name, Suspended: d.VR.Spec.Suspend, Held: d.VR.Holds(), Dropped: d.dropped}
+	diff := &Difference{VidraResource: d.VR.Name, Suspended: d.VR.Spec.Suspend, Dropped: d.dropped}
 	for _, u := range resolved.Unresolved {
 		diff.Objects = append(diff.Objects, d.unresolved(u, resolved))
 	}

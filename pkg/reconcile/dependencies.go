@@ -18,6 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -127,6 +128,37 @@ func cycle(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResou
 		return ""
 	}
 	return visit(from.Name, from)
+}
+
+// keepsApplied reports whether the manifest that was applied is used, because a newer one has to wait.
+func (p *pass) keepsApplied() bool {
+	s := p.state
+	if p.waiting == nil || s.unapplied || s.dropped || s.Stalled != nil || len(s.Manifest) == 0 || !s.scope.Same(p.applier.Allowed) {
+		return false
+	}
+	if s.Generation == p.VR.Generation && !p.Scope.Sources {
+		return s.behind
+	}
+	s.Generation, s.behind = p.VR.Generation, true
+	return true
+}
+
+// holdBack takes from a plan what has to wait. What waits for nothing is not reported.
+func (p *pass) holdBack(todo plan.Plan) plan.Plan {
+	s := p.state
+	if p.waiting == nil {
+		s.unapplied, s.waits = false, false
+		return todo
+	}
+	todo, waits := p.HoldBack(todo, *p.waiting)
+	p.Waits = p.Waits || s.behind
+	if p.Scope.All || waits {
+		s.waits = waits || s.behind
+	}
+	if !s.waits {
+		p.waiting = nil
+	}
+	return todo
 }
 
 // dependents returns why the deletion of the VidraResource waits for those that depend on it, and until when; nil if it does not. One that

@@ -47,15 +47,12 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		p.recall(ctx)
 		return why
 	}
-	if p.keepsRevision(ctx, got) {
-		return nil
-	}
 	old := p.objectsOfManifest()
 	if s.unread = p.resolve(ctx, got); s.unread != nil {
 		p.recall(ctx)
 		return s.unread
 	}
-	s.behind, s.unapplied, s.revision = false, p.waiting != nil && !s.sameRevision(got), got.Revision()
+	s.behind, s.unapplied = false, p.waiting != nil
 	p.unread, s.sources, s.missingParts = false, got.Versions, got.Missing
 	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
 	s.SetAccount(access.Account(p.VR), p.VR.Generation)
@@ -119,14 +116,9 @@ func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
 
 // keep keeps a manifest that comes from artifacts, before anything of it is applied.
 func (p *pass) keep(ctx context.Context, got desired.Parts) {
-	if len(got.Artifacts) == 0 || p.state.unapplied { // the applied one stays kept
+	if len(got.Artifacts) == 0 {
 		return
 	}
-	p.save(ctx, got)
-}
-
-// save keeps a manifest, and reports whether it is kept.
-func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 	text, digest, err := got.Pack(p.VR, p.before.Source)
 	if err == nil && digest != p.state.kept {
 		p.state.kept = "" // a Save that fails may have written some of it
@@ -134,10 +126,9 @@ func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 	}
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Cannot keep the manifest: after a restart, edits are not reverted while a source cannot be read. Grant Vidra get, list, create and delete on Secrets in its namespace")
-		return false
+		return
 	}
 	p.state.kept = digest
-	return true
 }
 
 // recall reads the manifest that was kept into the state, if the last read one is not usable: after a restart, edits are reverted to it while a

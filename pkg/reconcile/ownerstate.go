@@ -57,10 +57,6 @@ type ownerState struct {
 	// behind reports that the manifest is the one that was applied, while a newer one waits. unapplied reports that it was read while it had
 	// to wait.
 	behind, unapplied bool
-	// revision identifies the parts of the manifest; empty if they are unknown.
-	revision string
-	// keptRevision is the revision that was kept for a hold.
-	keptRevision string
 	// waits reports that something of the manifest waits.
 	waits bool
 

@@ -162,7 +162,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.refuse(ctx, *why)
 	}
 	p.rereadIfAccountAllowed()
-	p.waiting = p.awaits(ctx)
+	p.waiting = p.awaitedDependency(ctx)
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.state.usable(p):
@@ -204,7 +204,6 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 			return p.interrupted()
 		}
 	}
-	p.keepHeld(ctx)
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})
 }
 

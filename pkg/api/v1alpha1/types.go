@@ -93,10 +93,6 @@ type VidraResourceSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
 
-	// Revision is the handling of new revisions of the manifest.
-	// +optional
-	Revision *RevisionPolicy `json:"revision,omitempty"`
-
 	// Wait makes Ready depend on the health of the objects, as kstatus computes it. When
 	// false, only the condition Healthy reports it.
 	// +optional
@@ -164,14 +160,6 @@ type VidraResourceSpec struct {
 	// +optional
 	// +nullable
 	ReconciledAt *metav1.Time `json:"reconciledAt,omitempty"`
-}
-
-// RevisionPolicy is the handling of new revisions of the manifest: in the spec, in ConfigMaps and Secrets, and in sources of Flux.
-type RevisionPolicy struct {
-	// Hold has a new revision wait until Hold is false: Vidra creates, changes and removes nothing for it, and reverts
-	// edits to the applied one. Set it before the manifest changes.
-	// +optional
-	Hold bool `json:"hold,omitempty"`
 }
 
 // Dependency is a VidraResource that has to be Ready before another one is applied.
@@ -686,9 +674,6 @@ func (v *VidraResource) WatchesEvents() bool {
 	on := v.Spec.Destination.ReconcileOnEvents
 	return on == nil || *on
 }
-
-// Holds reports whether new revisions of the manifest wait for a user.
-func (v *VidraResource) Holds() bool { return v.Spec.Revision != nil && v.Spec.Revision.Hold }
 
 // ResyncInterval is the time between two comparisons of every object: spec.interval, else the
 // operator's default, else DefaultInterval.

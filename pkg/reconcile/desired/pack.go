@@ -62,25 +62,6 @@ func (p Parts) Pack(vr *v1alpha1.VidraResource, before []v1alpha1.SourceStatus) 
 	return text, hex.EncodeToString(sum[:]), err
 }
 
-// Revision identifies the parts of a manifest by their texts.
-func (p Parts) Revision() string {
-	sum := sha256.New()
-	for _, part := range p.Parts {
-		text, _ := json.Marshal([]any{part.text, part.secret}) // a string and a boolean
-		sum.Write(text)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-// UnpackHeld returns the parts that Pack encoded, from whatever spec they come: the caller compares them with the applied objects.
-func UnpackHeld(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
-	var all packed
-	if err := json.Unmarshal(text, &all); err != nil {
-		return Parts{}, fmt.Errorf("decode the manifest: %w", err)
-	}
-	return all.unpack(vr), nil
-}
-
 // Unpack returns the parts of one of several texts that Pack encoded: of the artifacts in the status, or of their successors, because the
 // status is written after the manifest is kept. It returns no parts for texts of another spec, or of older artifacts, which would undo a
 // later manifest.
