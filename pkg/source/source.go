@@ -48,6 +48,11 @@ func HasArtifacts(vr *v1alpha1.VidraResource) bool {
 	return slices.ContainsFunc(vr.Spec.ManifestFrom, func(part v1alpha1.ManifestSource) bool { return IsArtifact(part.Kind) })
 }
 
+// IsOptional reports whether all entries of spec.manifestFrom that name an object are optional.
+func IsOptional(vr *v1alpha1.VidraResource, key Key) bool {
+	return !slices.ContainsFunc(PartsOf(vr, key), func(part v1alpha1.ManifestSource) bool { return !part.Optional })
+}
+
 // PartsOf returns the entries of spec.manifestFrom that name an object, in their order.
 func PartsOf(vr *v1alpha1.VidraResource, key Key) []v1alpha1.ManifestSource {
 	var parts []v1alpha1.ManifestSource
@@ -186,6 +191,12 @@ func Invalid(err error) error {
 // Absent returns the error of an object that has no content yet.
 func Absent(err error) error {
 	return &Error{Reason: v1alpha1.ReasonSourceUnavailable, Awaited: true, err: err}
+}
+
+// IsEmpty reports whether an error is the absence of content: of an object without content yet, or whose kind is not served.
+func IsEmpty(err error) bool {
+	of := (*Error)(nil)
+	return errors.As(err, &of) && of.Reason == v1alpha1.ReasonSourceUnavailable && (of.Awaited || !of.NotServed.Empty())
 }
 
 // NotServed returns the error of an object whose kind the API server does not serve.

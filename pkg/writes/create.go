@@ -339,6 +339,9 @@ func (c *Client) applyVidraResource(ctx context.Context, u *unstructured.Unstruc
 	return insight.AsVidraResource(applied)
 }
 
+// noVersion is a resourceVersion that no object has: an apply with it creates an object, and fails if there is one.
+const noVersion = "1"
+
 // errChanged is the error about a VidraResource whose spec another writer has changed.
 var errChanged = errors.New("it was changed meanwhile: run the command again")
 
@@ -346,8 +349,13 @@ var errChanged = errors.New("it was changed meanwhile: run the command again")
 func (c *Client) applyAsRead(ctx context.Context, p *Prepared) (vr *v1alpha1.VidraResource, err error) {
 	body, before := p.body.DeepCopy(), p.before
 	if before == nil {
-		return c.applyVidraResource(ctx, body)
+		body.SetResourceVersion(noVersion)
+		if vr, err = c.applyVidraResource(ctx, body); apierrors.IsConflict(err) {
+			return nil, fmt.Errorf("VidraResource %s: %w", body.GetName(), errChanged)
+		}
+		return vr, err
 	}
+	body.SetUID(before.UID)
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		body.SetResourceVersion(before.ResourceVersion)
 		if vr, err = c.applyVidraResource(ctx, body); !apierrors.IsConflict(err) {

@@ -125,7 +125,7 @@ func (p *procedure) replaceable(err error) bool {
 
 // converge brings the object to its configuration.
 func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructured, err error) {
-	if p.unmet() || p.Cause.Deleted && p.Why != plan.WhyNew {
+	if p.unmet() || p.Cause.Deleted && (p.Why != plan.WhyNew || p.Apply.Leaves()) {
 		live, err = p.create(ctx)
 	} else {
 		live, err = p.change(ctx)

@@ -50,7 +50,7 @@ func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Inte
 		case apierrors.IsForbidden(err):
 			refused = err
 			continue
-		case content == nil && err == nil && source.IsArtifact(key.Kind):
+		case content == nil && err == nil && source.IsArtifact(key.Kind) && !source.IsOptional(vr, key):
 			return nil, nil, source.Absent(fmt.Errorf("%s does not exist", key)) // the artifact of one that is created may have any object
 		case content == nil && err == nil:
 			continue

@@ -164,7 +164,7 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Member) error {
 	var ids []object.Identity
 	for _, m := range members {
-		if m.Of == "" && m.DeletionTimestamp == nil {
+		if m.Of == "" && m.DeletionTimestamp == nil && !isNamespaceDefault(m.Content) {
 			ids = append(ids, m.id())
 		}
 	}
@@ -188,11 +188,14 @@ func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Mem
 func (a *Finder) receivedBy(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []Receiver) string {
 	for receiver := range a.Identified(ctx, key, live, all) {
 		name := v1alpha1.Kind + " " + receiver.Name
+		may, err := a.MayTake(ctx, receiver.VidraResource, key)
+		if err == nil && !may || receiver.Empty { // the container waits for an empty one
+			continue
+		}
 		if receiver.Unidentified != nil {
 			return fmt.Sprintf(", which %s has in its manifest for %s, perhaps the same cluster (%v)", name, receiver.Spec.Destination.Server, receiver.Unidentified)
 		}
-		switch may, err := a.MayTake(ctx, receiver.VidraResource, key); {
-		case err == nil && !may:
+		switch {
 		case receiver.Unknown != nil:
 			return fmt.Sprintf(", which %s may have in its manifest", name)
 		case receiver.Mentioned:

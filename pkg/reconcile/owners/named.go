@@ -76,6 +76,8 @@ type Receiver struct {
 	Elsewhere bool
 	// Unknown is the reason for which it is not known whether it has; nil if it is.
 	Unknown error
+	// Empty reports that Unknown is the absence of content: a source of its manifest is not there yet, or its kind is not served.
+	Empty bool
 	// Unidentified is the error because of which its destination may or may not be the cluster of the object; nil if it is the
 	// same cluster. Finder.Identified sets it.
 	Unidentified error
@@ -134,8 +136,8 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !IsAt(vr, at)}
 		for _, id := range ids {
 			if is := named(id); is || err != nil {
-				if receiver.Unknown = err; is {
-					receiver.Unknown = nil
+				if receiver.Unknown, receiver.Empty = err, source.IsEmpty(err); is {
+					receiver.Unknown, receiver.Empty = nil, false
 				}
 				receivers[id] = append(receivers[id], receiver)
 			}
@@ -209,8 +211,11 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 		return m.has, true, nil
 	}
 	parts, unread := n.partsOf(ctx, vr)
-	if unread != nil && known && m.uid == vr.UID && m.generation == vr.Generation {
-		return m.has, true, unread // Vidra keeps the objects of the last read, and the next one may have more
+	if unread != nil && known && m.uid == vr.UID && m.generation == vr.Generation { // Vidra keeps the objects of the last read
+		if source.IsEmpty(unread) {
+			return m.has, true, nil
+		}
+		return m.has, true, unread // the next read may have more
 	}
 	mentions := func(id object.Identity) bool {
 		return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.Mentions(id.Name) })

@@ -227,24 +227,35 @@ func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
 	return d.unreceived(ctx, facts)
 }
 
-// receivedBy decides about the removal of an object that a VidraResource has in its manifest, or may have: Remove if that may not apply it.
+// receivedBy decides about the removal of an object that a VidraResource has in its manifest, or may have: Remove if that may not apply it, or
+// has no content for longer than a move takes.
 func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners.Receiver) Removal {
 	name, waits := receiver.Name, d.Now.Before(d.MoveEnds)
-	switch server := receiver.Spec.Destination.Server; {
-	case receiver.Unidentified != nil && waits:
-		return Wait(ClusterUnknown, fmt.Sprintf("is not removed before it is known whether the destination %s of VidraResource %s, which has an object of this name in its manifest, "+
-			"is the same cluster: ", server, name), receiver.Unidentified.Error(), d.MoveEnds).with(receiver)
-	case receiver.Unidentified != nil:
-		return Keep(Mentioned, fmt.Sprintf("VidraResource %s has an object of this name in its manifest, and it is not known whether its destination %s is the same cluster",
-			name, server)).with(receiver)
-	}
 	switch may, err := facts.MayTake(ctx, receiver); {
-	case err != nil:
+	case err != nil && receiver.Unidentified == nil:
 		return Wait(RightsUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s, whose manifest has it, may apply it: ", name), err.Error(), time.Time{}).with(receiver)
-	case !may:
+	case err == nil && !may:
 		return Remove("")
+	}
+	has := "has"
+	if receiver.Unknown != nil {
+		has = "may have"
+	}
+	switch server := receiver.Spec.Destination.Server; {
+	case receiver.Empty && !waits:
+		return Remove("")
+	case receiver.Unidentified != nil && waits:
+		return Wait(ClusterUnknown, fmt.Sprintf("is not removed before it is known whether the destination %s of VidraResource %s, which %s an object of this name in its manifest, "+
+			"is the same cluster: ", server, name, has), receiver.Unidentified.Error(), d.MoveEnds).with(receiver)
+	case receiver.Unidentified != nil:
+		return Keep(Mentioned, fmt.Sprintf("VidraResource %s %s an object of this name in its manifest, and it is not known whether its destination %s is the same cluster",
+			name, has, server)).with(receiver)
 	case receiver.Unknown != nil: // the error is for the users of the receiver
-		return Wait(ReceiversUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s has it in its manifest", name), "", time.Time{}).with(receiver)
+		until := time.Time{}
+		if receiver.Empty {
+			until = d.MoveEnds
+		}
+		return Wait(ReceiversUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s has it in its manifest", name), "", until).with(receiver)
 	case waits:
 		return Wait(Moving, fmt.Sprintf("is in the manifest of VidraResource %s, and is released when that applies it", name), "", d.MoveEnds).with(receiver)
 	case receiver.Mentioned: // its manifest may lack the object, so that it gets no fields
