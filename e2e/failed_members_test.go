@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,22 +44,15 @@ func TestFailedMemberKeepsItsContainer(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason string
-		// wanted reports that the manifest still has the object.
-		wanted bool
 		// before makes the reason for which the object stays.
 		before func(t *testing.T, home string, page *unstructured.Unstructured)
 	}{
-		"BreakGlass": {"Break-glass exempts the object.", false, func(t *testing.T, home string, page *unstructured.Unstructured) {
+		"BreakGlass": {"Break-glass exempts the object.", func(t *testing.T, home string, page *unstructured.Unstructured) {
 			t.Helper()
 			annotate(t, page, in(3600e9), "incident 42")
 			awaitAnswer(t, home, page, v1alpha1.BreakGlassAccepted, "incident 42")
 		}},
-		"BreakGlassOfTheManifest": {"Break-glass exempts an object of the manifest, which would go with its Namespace.", true, func(t *testing.T, home string, page *unstructured.Unstructured) {
-			t.Helper()
-			annotate(t, page, in(3600e9), "incident 42")
-			awaitAnswer(t, home, page, v1alpha1.BreakGlassAccepted, "incident 42")
-		}},
-		"Move": {"Another VidraResource has it in its manifest.", false, func(t *testing.T, home string, page *unstructured.Unstructured) {
+		"Move": {"Another VidraResource has it in its manifest.", func(t *testing.T, home string, page *unstructured.Unstructured) {
 			t.Helper()
 			newVidraResource(t, page.GetNamespace(), configMap("page", "hello"), named(home+"-other"), suspend)
 		}},
@@ -82,22 +76,26 @@ func TestFailedMemberKeepsItsContainer(t *testing.T) {
 			uid := get(t, page).GetUID()
 			require.NoError(t, admin.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(ns)))
 			await(t, func(c *assert.CollectT) { require.False(c, reviewed(c, "system:serviceaccount:"+home+":deployer", ns)) })
-			if tc.wanted {
-				fence = manifests(fence, in)
-			}
-			mark := auditMark(t)
 			setManifest(t, home, fence)
-			await(t, func(c *assert.CollectT) {
-				tried := operatorSince(t, mark).On("configmaps", ns, "page")
-				require.NotEmpty(c, tried, "the account has tried")
-				v := getVidraResource(c, home)
-				require.Equal(c, v.Generation, v.Status.ObservedGeneration)
-				require.Equal(c, metav1.ConditionFalse, condition(c, v, v1alpha1.ConditionReady).Status)
-			})
+			awaitProblem(t, home, "Namespace", "is not removed before it is known whether ConfigMap "+ns+"/page, which would be deleted with it, is to be kept")
 			require.Equal(t, uid, get(t, page).GetUID(), tc.reason)
 			require.Nil(t, get(t, namespace).GetDeletionTimestamp(), tc.reason)
 		})
 	}
+}
+
+// awaitProblem waits until the status has a problem of an object of a kind.
+func awaitProblem(t *testing.T, name, kind, message string) {
+	t.Helper()
+	await(t, func(c *assert.CollectT) {
+		var messages []string
+		for _, p := range getVidraResource(c, name).Status.Problems {
+			if p.Object != nil && p.Object.Kind == kind {
+				messages = append(messages, p.Message)
+			}
+		}
+		require.Contains(c, strings.Join(messages, "\n"), message)
+	})
 }
 
 // TestDanglingReferenceThatIsNotWritten deletes the owner of an object, and so the object, where Vidra reverts nothing: that is drift, and no refusal of a
@@ -154,8 +152,12 @@ func TestMoveToAnInstallationWithOtherRules(t *testing.T) {
 	awaitReady(t, taker)
 	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
 	uid := get(t, page).GetUID()
+	changeSpec(t, taker, func(spec *v1alpha1.VidraResourceSpec) {
+		spec.Suspend, spec.Manifest = true, manifests(configMap("other", "hello"), configMap("page", "goodbye"))
+	})
 	setManifest(t, giver, configMap("stays", "hello"))
-	setManifest(t, taker, manifests(configMap("other", "hello"), configMap("page", "goodbye")))
+	awaitProblem(t, giver, "ConfigMap", "is in the manifest of VidraResource "+taker)
+	changeSpec(t, taker, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = false })
 	requireMovedTo(t, east.FieldManager(taker), page, uid)
 	awaitReady(t, taker)
 	awaitReady(t, giver)
