@@ -148,7 +148,7 @@ func TestValuesOfNamespaces(t *testing.T) {
 	own, everywhere := &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}
 	all.as(t, "ClusterRole /vidra-operator", own)
 	names := slices.IndexFunc(own.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "namespaces") })
-	require.Equal(t, []string{"shop", "vidra-system"}, own.Rules[names].ResourceNames)
+	require.Equal(t, []string{"default", "shop", "vidra-system"}, own.Rules[names].ResourceNames, "its own, and those of the values")
 	for _, binding := range []string{"vidra-managed-kinds", "vidra-impersonation"} {
 		all.as(t, "ClusterRoleBinding /"+binding, everywhere)
 		require.Empty(t, everywhere.Subjects, "of %s", binding)
