@@ -62,7 +62,7 @@ type Options struct {
 	// before: they count towards MaxObjects and MaxTotalValues.
 	Objects, Values int
 	// Artifact reports that the text comes from an artifact: Secrets and ConfigMaps with values that SOPS encrypted are an error then, as Flux would
-	// decrypt them. Elsewhere they are of somebody who reads them encrypted.
+	// decrypt them. Elsewhere another controller reads them encrypted.
 	Artifact bool
 }
 

@@ -70,7 +70,7 @@ func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Inte
 func availableVariables(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource) (source.Variables, error) {
 	in := vr.Spec.Destination.Namespace
 	if in == "" || scope.Namespace(in) != nil {
-		return source.Variables{}, nil
+		return source.Variables{}, nil //nolint:nilerr // the reconcile reports a namespace out of scope
 	}
 	vars, _, _, err := source.ReadVariables(ctx, client, vr)
 	return vars, err
