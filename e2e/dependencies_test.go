@@ -68,7 +68,8 @@ func TestDependsOn(t *testing.T) {
 	resume(t, base)
 	awaitReady(t, app)
 	require.Equal(t, "one", greeting(t, pageOf(t, ns, "app")))
-	require.True(t, get(t, pageOf(t, ns, "base")).GetCreationTimestamp().Time.Compare(get(t, pageOf(t, ns, "app")).GetCreationTimestamp().Time) <= 0)
+	first, second := get(t, pageOf(t, ns, "base")).GetCreationTimestamp(), get(t, pageOf(t, ns, "app")).GetCreationTimestamp()
+	require.False(t, second.Before(&first), "the base is created first")
 	require.NotEmpty(t, operatorSince(t, mark).On("configmaps", ns, "app").Writes())
 
 	t.Log("An applied VidraResource stays Ready when its dependency is not.")
