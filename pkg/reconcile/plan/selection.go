@@ -40,7 +40,8 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 	unsynced := false
 	for _, o := range p.State.Manifest {
 		d := o.Desired
-		if _, seen := causes[d.Key]; seen || o.Healing || healed[d.Key] || o.Drift != nil && !o.Drift.Unobserved && p.Watched {
+		heals := (o.Healing || healed[d.Key]) && !p.State.Unjudged // otherwise the status would lose the additions in it that stay
+		if _, seen := causes[d.Key]; seen || heals || o.Drift != nil && !o.Drift.Unobserved && p.Watched {
 			continue // its events report what becomes of it
 		}
 		obj, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)

@@ -187,13 +187,25 @@ func TestDecide(t *testing.T) {
 			reason: "The unread manifest of a VidraResource without the right takes nothing.", of: Departure{Live: configMap(), Owned: true}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown = down })},
 			want: removes, asked: asked("receiver", "rights of bank"),
 		},
+		"ReceiverEmpty": {
+			reason: "A source of its manifest is not there yet.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown, r.Empty = down, true }), may: true}, want: waits, why: ReceiversUnknown,
+			until: now.Add(1), text: "is not removed before it is known whether VidraResource bank has it in its manifest", asked: asked("receiver", "rights of bank"),
+		},
+		"ReceiverStaysEmpty": {
+			reason: "A source that does not come has no object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown, r.Empty = down, true }), may: true},
+			want: removes, asked: asked("receiver", "rights of bank"),
+		},
+		"ClusterUnknownMayNot": {
+			reason: "An unknown cluster of a VidraResource without the right takes nothing.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down })},
+			want: removes, asked: asked("receiver", "rights of bank"),
+		},
 		"ClusterUnknown": {
-			reason: "It may be at the same cluster.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down })}, want: waits, why: ClusterUnknown, cause: "down",
-			text: "is not removed before it is known whether the destination https://bank of VidraResource bank, which has an object of this name in its manifest, is the same cluster: down", asked: asked("receiver"),
+			reason: "It may be at the same cluster.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down }), may: true}, want: waits, why: ClusterUnknown, cause: "down",
+			text: "is not removed before it is known whether the destination https://bank of VidraResource bank, which has an object of this name in its manifest, is the same cluster: down", asked: asked("receiver", "rights of bank"),
 		},
 		"ClusterStaysUnknown": {
-			reason: "The object stays for the receiver.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down })}, want: keeps, why: Mentioned,
-			text: "VidraResource bank has an object of this name in its manifest, and it is not known whether its destination https://bank is the same cluster", asked: asked("receiver"),
+			reason: "The object stays for the receiver.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down }), may: true}, want: keeps, why: Mentioned,
+			text: "VidraResource bank has an object of this name in its manifest, and it is not known whether its destination https://bank is the same cluster", asked: asked("receiver", "rights of bank"),
 		},
 		"RightsUnknown": {
 			reason: "A review failed.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(nil), may: true, mayErr: down}, want: waits, why: RightsUnknown, cause: "down",
@@ -256,7 +268,7 @@ func TestDecide(t *testing.T) {
 			} else {
 				require.Empty(t, got.Owners)
 			}
-			if slices.Contains([]Reason{ClusterUnknown, RightsUnknown, Moving, Moved, Mentioned}, tc.why) || name == "ReceiverUnread" {
+			if slices.Contains([]Reason{ClusterUnknown, RightsUnknown, Moving, Moved, Mentioned}, tc.why) || name == "ReceiverUnread" || name == "ReceiverEmpty" {
 				require.Equal(t, tc.facts.receivers[len(tc.facts.receivers)-1], *got.Receiver)
 			} else {
 				require.Nil(t, got.Receiver)
