@@ -64,7 +64,7 @@ type installationLock struct {
 	replica *replica
 	// shard is the part that the operator reconciles. Operators of other shards read it from the Lease.
 	shard v1alpha1.Shard
-	// reviews asks for the rights of holders. account is the ServiceAccount of this operator; empty if it has none.
+	// reviews asks for the rights of holders. account is the ServiceAccount of this operator, or empty.
 	reviews typedauthorizationv1.SubjectAccessReviewInterface
 	account string
 	// seen are the Leases of other namespaces that looked held, by namespace.

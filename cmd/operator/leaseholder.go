@@ -38,7 +38,7 @@ func identityOf(host, id, account string) string {
 func accountIn(identity string) string { return identity[strings.LastIndex(identity, "_")+1:] }
 
 // ownAccount returns the name of the ServiceAccount of this operator; empty if it runs as another user, or if that
-// is not known.
+// is unknown.
 func ownAccount(config *rest.Config, log logr.Logger) string {
 	reviews, err := typedauthenticationv1.NewForConfig(config)
 	if err != nil {

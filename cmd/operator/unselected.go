@@ -95,7 +95,7 @@ func (u *unselected) NeedLeaderElection() bool { return false }
 // Describe implements prometheus.Collector.
 func (u *unselected) Describe(to chan<- *prometheus.Desc) { to <- u.resources }
 
-// Collect implements prometheus.Collector. It reports nothing while the VidraResources or the shards are not known.
+// Collect implements prometheus.Collector. It reports nothing while the VidraResources or the shards are unknown.
 func (u *unselected) Collect(to chan<- prometheus.Metric) {
 	if !u.informer.HasSynced() {
 		return
@@ -125,7 +125,7 @@ func (u *unselected) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// shardsIn returns the shards of an installation whose operators run, from the Leases of their namespace. They are not known where an
+// shardsIn returns the shards of an installation whose operators run, from the Leases of their namespace. They are unknown where an
 // operator has no shard, or is of a version that does not write its selector.
 func shardsIn(leases []coordinationv1.Lease, of v1alpha1.Installation, now time.Time) (shards []v1alpha1.Shard, known bool) {
 	for i := range leases {

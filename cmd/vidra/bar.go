@@ -30,7 +30,7 @@ func newBar(errOut io.Writer) *bar {
 	return &bar{out: file}
 }
 
-// set shows that so many steps are done; all is -1 where their number is not known.
+// set shows that so many steps are done; all is -1 where their number is unknown.
 func (b *bar) set(what string, done, all int64) {
 	if b == nil {
 		return

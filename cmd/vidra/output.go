@@ -72,7 +72,7 @@ func styleOf(out io.Writer, output string) render.Style {
 }
 
 // coloured reports whether out is a terminal that shows colours, and NO_COLOR
-// (https://no-color.org) is not set.
+// (https://no-color.org) is unset.
 func coloured(out io.Writer) bool {
 	if w, ok := out.(*terminal.Writer); ok {
 		out = w.Out

@@ -25,7 +25,7 @@ type Content struct {
 }
 
 // VisitNamespace calls visit with each object in a namespace that Kubernetes deletes with it, one after the other, in no order: objects of the
-// kinds that can be deleted and listed, or deleted as a collection. It fails if such a kind cannot be listed, and if it is not known which
+// kinds that can be deleted and listed, or deleted as a collection. It fails if such a kind cannot be listed, and if it is unknown which
 // kinds there are.
 func (c *Cluster) VisitNamespace(ctx context.Context, namespace string, visit func(Content)) error {
 	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(c.discovery))

@@ -101,7 +101,7 @@ func (c *Cluster) invalidateAll() {
 	clear(c.versions)
 }
 
-// kinds returns the kinds of a group and version; none if the version is not served. An empty
+// kinds returns the kinds of a group and version; none if the version is unserved. An empty
 // result is not cached, because owners wait for the version. The same holds for a missing kind
 // wanted, after absenceTTL.
 func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion, wanted string) (versionKinds, error) {
@@ -164,7 +164,7 @@ func kindsOf(gv schema.GroupVersion, list *metav1.APIResourceList) map[string]Ma
 	return kinds
 }
 
-// missingVerbs returns the needed verbs that a kind does not have. A kind without any verb in
+// missingVerbs returns the needed verbs that a kind lacks. A kind without any verb in
 // discovery counts as one with all of them.
 func missingVerbs(verbs []string) []string {
 	if len(verbs) == 0 {

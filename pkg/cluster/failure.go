@@ -35,7 +35,7 @@ type failure struct {
 }
 
 // failureOf returns the failure that the answer to a request shows, which was sent with the
-// credentials of a Secret; nil if there is none.
+// credentials of a Secret, or nil.
 func failureOf(response *http.Response, err error, secret string) *failure {
 	var (
 		certificate *tls.CertificateVerificationError

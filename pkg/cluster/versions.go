@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MappingInAnyVersion is Mapping for callers that have an object rather than a manifest: if the version of gvk is not served,
+// MappingInAnyVersion is Mapping for callers that have an object rather than a manifest: if the version of gvk is unserved,
 // it searches the other versions of its group, which have the same objects. The error satisfies meta.IsNoMatchError if no
 // version has it; any other error means that discovery failed. It sends up to one request for the group and for each of its
 // versions.

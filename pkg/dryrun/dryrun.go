@@ -81,7 +81,7 @@ func (r *Runner) Resource(o *desired.Object) dynamic.ResourceInterface {
 	return r.At.Dynamic().Resource(o.Key.GVR).Namespace(o.Key.Namespace)
 }
 
-// Live reads an object; nil if it does not exist.
+// Live reads an object; nil if it is absent.
 func (r *Runner) Live(ctx context.Context, o *desired.Object) (*unstructured.Unstructured, error) {
 	live, err := r.Resource(o).Get(ctx, o.Key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -93,14 +93,14 @@ func (r *Runner) Live(ctx context.Context, o *desired.Object) (*unstructured.Uns
 // Configuration is the configuration that the operator applies for an object.
 type Configuration struct {
 	body []byte
-	// live is the object as it is; nil if it does not exist.
+	// live is the object as it is; nil if it is absent.
 	live *unstructured.Unstructured
 	// whole is the result of an apply to live without ignore rules; nil unless there are some.
 	whole *unstructured.Unstructured
 }
 
 // Configuration returns the applied configuration of an object, without the fields that ignore rules exclude in the
-// object as it is. live is nil if the object does not exist.
+// object as it is. live is nil if the object is absent.
 func (r *Runner) Configuration(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) (Configuration, error) {
 	all := Configuration{body: o.Body, live: live}
 	if live == nil || o.Ignored == nil {

@@ -8,7 +8,7 @@
 // Every Event regards the VidraResource and relates to the object that it is about, so that
 // all Events of a VidraResource are found in one place. When Vidra reverted a change, did not revert one, or
 // answered a break-glass request, a second Event regards the object itself, for the user who wrote to it. An
-// object of another cluster has no such Event, because this cluster does not have the object.
+// object of another cluster has no such Event, because this cluster lacks the object.
 //
 // Invariants: a note stands alone, names the object, and never holds a duration, a
 // resourceVersion, a count of recurrences, or a value of a Secret; a note has at most

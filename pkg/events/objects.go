@@ -26,7 +26,7 @@ type Object struct {
 	Reference corev1.ObjectReference
 	// Action is the write of the reconcile; empty if the reason implies it.
 	Action Action
-	// Note is the addition of the Event to the name of a removed object; empty without one.
+	// Note is the addition of the Event to the name of a removed object, or empty.
 	Note string
 
 	// name is how the note of the Event names it.

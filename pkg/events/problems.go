@@ -269,7 +269,7 @@ func subjectText(s v1alpha1.Subject) string {
 	return s.Group + "/" + s.Kind + s.Resource + " " + s.Namespace + "/" + s.Name
 }
 
-// readyReason returns the reason of the Ready condition; empty if there is none.
+// readyReason returns the reason of the Ready condition, or empty.
 func readyReason(status v1alpha1.VidraResourceStatus) string {
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); c != nil {
 		return c.Reason

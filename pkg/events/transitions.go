@@ -69,13 +69,13 @@ type Change struct {
 	// Note adds the reason to leave a change, or the next step.
 	Note string
 	// Place is where the manifest has the object, for example "spec.manifest of VidraResource
-	// shop, document 2, line 14". Only Events about reverts have it; empty if it is not known.
+	// shop, document 2, line 14". Only Events about reverts have it; empty if it is unknown.
 	Place string
 	// BreakGlass is the answer of an Answered change.
 	BreakGlass *v1alpha1.BreakGlassStatus
 	// Adopted reports that the object existed without an owner before it was applied.
 	Adopted bool
-	// Took is the time from the edit to its revert; 0 if it is not known. No Event has it.
+	// Took is the time from the edit to its revert; 0 if it is unknown. No Event has it.
 	Took time.Duration
 
 	// ambiguous reports that the VidraResource has objects of this kind in another group, too.

@@ -26,7 +26,7 @@ type Reader struct {
 	Recursive bool
 	// Transport sends the requests for URLs. Defaults to http.DefaultTransport.
 	Transport http.RoundTripper
-	// Progress returns a writer that gets the bytes of a URL as they are read, of which there are size, or -1 if that is not known; nil for
+	// Progress returns a writer that gets the bytes of a URL as they are read, of which there are size, or -1 if that is unknown; nil for
 	// none.
 	Progress func(name string, size int64) io.Writer
 }

@@ -208,7 +208,7 @@ func (d *differ) run(ctx context.Context) (*Difference, error) {
 	return diff, err
 }
 
-// unresolved is about an object whose kind is not served.
+// unresolved is about an object whose kind is unserved.
 func (d *differ) unresolved(u desired.Unresolved, resolved *desired.Resolved) *ObjectDifference {
 	diff := newObjectDifference(u.ID, u.GVK)
 	diff.Action, diff.Why = ActionRefuse, u.Why.Message
@@ -279,7 +279,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 	return diff, nil
 }
 
-// get reads an object; nil if it does not exist.
+// get reads an object; nil if it is absent.
 func (d *differ) get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
 	live, err := d.At.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -318,7 +318,7 @@ func (d *differ) moved(ctx context.Context, diff *ObjectDifference, o *desired.O
 	return diff, nil
 }
 
-// completed reports whether an object that does not exist has ended and is not created again, as the operator decides it.
+// completed reports whether an object that is absent has ended and is not created again, as the operator decides it.
 func (d *differ) completed(o *desired.Object) bool {
 	entry := owners.EntryOf(d.VR, o.ID)
 	if entry == nil || d.manifestChanged(entry, o) {

@@ -23,7 +23,7 @@ type Edit struct {
 	Note   string      `json:"note"`
 	// Fields are the edited paths, separated by commas.
 	Fields string `json:"-"`
-	// User who made the edit, and Manager is its field manager; empty where they are not known.
+	// User who made the edit, and Manager is its field manager; empty where they are unknown.
 	User    string `json:"-"`
 	Manager string `json:"-"`
 	// First is the time of the first occurrence.

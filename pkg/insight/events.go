@@ -37,7 +37,7 @@ type Events struct {
 	Remarks []string
 }
 
-// Events lists Events of Vidra. It fails if there are none and the VidraResource or the object is not known: then the Events have the
+// Events lists Events of Vidra. It fails if there are none and the VidraResource or the object is unknown: then the Events have the
 // remarks alone.
 func (c *Client) Events(ctx context.Context, q EventQuery) (*Events, error) {
 	found := &Events{}

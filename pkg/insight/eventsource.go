@@ -115,7 +115,7 @@ func (s *eventSource) judge(ctx context.Context, err error) {
 }
 
 // kindFrom returns the kind for a resource, a short name or a kind, with or without its group, as
-// kubectl does. A name that is not served, as after its CustomResourceDefinition was deleted, counts
+// kubectl does. A name that is unserved, as after its CustomResourceDefinition was deleted, counts
 // as a kind.
 func kindFrom(mapper meta.RESTMapper, text string) (name objectName, served bool, err error) {
 	versioned, unversioned := schema.ParseResourceArg(strings.ToLower(text))

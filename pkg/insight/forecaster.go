@@ -67,7 +67,7 @@ type ContestedField struct {
 	Times int64        `json:"times,omitempty"`
 	Last  *metav1.Time `json:"last,omitempty"`
 
-	// tokens lead to the field in the manifest; nil if they are not known.
+	// tokens lead to the field in the manifest; nil if they are unknown.
 	tokens []string
 	// kinds are the kinds of all objects of the manifest.
 	kinds kindname.Set
@@ -294,7 +294,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 	}
 }
 
-// ruleFor is the rule that leaves the fields that fight to their writers; nil if there are none.
+// ruleFor is the rule that leaves the fields that fight to their writers, or nil.
 func ruleFor(id object.Identity, fields []ContestedField) *v1alpha1.IgnoreRule {
 	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: id.Group, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}}
 	for _, field := range fields {

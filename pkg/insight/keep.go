@@ -110,7 +110,7 @@ func othersOfManifest(vr *v1alpha1.VidraResource) []string {
 	return others
 }
 
-// lastEdit returns the newest edit of the object in the histories of its owners, with the VidraResource; nil without one.
+// lastEdit returns the newest edit of the object in the histories of its owners, with the VidraResource, or nil.
 func (s *subject) lastEdit() (of *v1alpha1.VidraResource, last *v1alpha1.HistoryEntry) {
 	for _, vr := range s.owners {
 		for i := range vr.Status.History {

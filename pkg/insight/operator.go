@@ -26,11 +26,11 @@ import (
 
 // Operator are the settings of the operator that decide about objects and edits. The zero value has its defaults.
 type Operator struct {
-	// Additions is the policy where spec.drift.additions is not set. Defaults to Keep.
+	// Additions is the policy where spec.drift.additions is unset. Defaults to Keep.
 	Additions v1alpha1.AdditionsPolicy
 	// Tools are the field managers of users' tools. Defaults to ownership.DefaultTools.
 	Tools ownership.Tools
-	// MaxBreakGlass is how long break-glass exempts an object at most, where spec.drift.maxBreakGlass is not set. Defaults to
+	// MaxBreakGlass is how long break-glass exempts an object at most, where spec.drift.maxBreakGlass is unset. Defaults to
 	// v1alpha1.DefaultMaxBreakGlass.
 	MaxBreakGlass *time.Duration
 	// Namespaces are the limits of the operator; none for all.

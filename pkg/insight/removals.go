@@ -144,7 +144,7 @@ type departure struct {
 	remarks string
 }
 
-// describe returns the effect of the operator on the object, first or last; nil without one.
+// describe returns the effect of the operator on the object, first or last, or nil.
 func (p *departure) describe(ctx context.Context) (*ObjectDifference, error) {
 	decision, err := policy.Decide(ctx, p.of, p)
 	if err == nil && decision.Reason == policy.Exempt {

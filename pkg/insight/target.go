@@ -39,7 +39,7 @@ type subject struct {
 	id     object.Identity
 	// typed is the kind as the user wrote it.
 	typed string
-	// live is the object; nil if it does not exist or may not be read.
+	// live is the object; nil if it is absent or may not be read.
 	live *unstructured.Unstructured
 	// owners are the VidraResources that manage it, and named those that the object itself names.
 	owners []*v1alpha1.VidraResource

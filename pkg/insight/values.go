@@ -34,7 +34,7 @@ func valueText(masked map[string]any, field ownership.Field) string {
 	return string(shown)
 }
 
-// valueAt is the value at names and indexes; nil without one.
+// valueAt is the value at names and indexes, or nil.
 func valueAt(value any, path []string) any {
 	for _, token := range path {
 		switch v := value.(type) {

@@ -34,7 +34,7 @@ type Explanation struct {
 	// Object is the object in messages: Deployment shop/web. Argument is it as an argument of a command: deployment/web -n shop.
 	Object   string `json:"-"`
 	Argument string `json:"-"`
-	// Absent reports that the object does not exist.
+	// Absent reports that the object is absent.
 	Absent bool `json:"-"`
 	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
@@ -73,7 +73,7 @@ type ManagedBy struct {
 	// Example reports that no edit is known, and Lines and Rule are about another field.
 	Example bool `json:"example,omitempty"`
 
-	// LinesFrom is where lines of the manifest are counted from; empty if the manifest is not known.
+	// LinesFrom is where lines of the manifest are counted from; empty if the manifest is unknown.
 	LinesFrom string `json:"-"`
 	// Rules are the present rules of spec.drift.ignore, which Rule extends.
 	Rules []v1alpha1.IgnoreRule `json:"-"`
@@ -104,7 +104,7 @@ type OtherWriter struct {
 // OtherField is a field of a field manager, except the managers of VidraResources.
 type OtherField struct {
 	Path string
-	// Value is its value in JSON, shortened and masked; empty if that is not known.
+	// Value is its value in JSON, shortened and masked; empty if that is unknown.
 	Value string
 	// Claim is the claim of the manifests to it.
 	Claim Claim

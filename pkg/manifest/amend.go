@@ -172,7 +172,7 @@ func find(text string, at Position) (offset int, found document) {
 	return 0, document{}
 }
 
-// field returns the root of the document, and of a field of the object at a position the node above it and its value; nil if it has none.
+// field returns the root of the document, and of a field of the object at a position the node above it and its value, or nil.
 func (d document) field(at Position, path []string) (root, parent, value *yaml.Node, err error) {
 	root, fault := parseYAML(d) // which, unlike the reader of JSON, knows where values are
 	if fault != nil || root == nil {
@@ -283,7 +283,7 @@ func offsetOf(text string, line, column int) int {
 	return len(text)
 }
 
-// scalarEnd returns the offset behind a scalar in one line; negative if it is not known.
+// scalarEnd returns the offset behind a scalar in one line; negative if it is unknown.
 func scalarEnd(text string, begin int, n *yaml.Node) int {
 	rest := text[begin:]
 	switch {

@@ -26,7 +26,7 @@ var foreignFormats = []struct {
 	{isValues, "looks like the values of a Helm chart, not an object: use the output of `helm template NAME CHART -f VALUES`"},
 }
 
-// foreignFormat returns the advice for a document of another tool; empty if it is not known.
+// foreignFormat returns the advice for a document of another tool; empty if it is unknown.
 func foreignFormat(fields map[string]any) string {
 	for _, format := range foreignFormats {
 		if format.fits(fields) {

@@ -14,9 +14,9 @@ type Stage uint8
 // The stages in their order.
 const (
 	// StageNamespaces holds the Namespaces: nothing can be created in one that
-	// does not exist.
+	// is absent.
 	StageNamespaces Stage = iota
-	// StageCRDs holds the CustomResourceDefinitions: their kinds are not served
+	// StageCRDs holds the CustomResourceDefinitions: their kinds are unserved
 	// before.
 	StageCRDs
 	// StageCluster holds all other objects without a namespace: roles, classes.

@@ -20,7 +20,7 @@ const fallbackNamespace = "default"
 // manifest is wrong, and then nothing may be applied: two objects turned out to be the
 // same one, because one names the namespace that the other one gets by default.
 //
-// The given objects are not changed; those returned share content with them.
+// The given objects are unchanged; those returned share content with them.
 func Resolve(objects []Object, defaultNamespace string, namespaced func(schema.GroupVersionKind) bool) ([]Object, error) {
 	if defaultNamespace == "" {
 		defaultNamespace = fallbackNamespace

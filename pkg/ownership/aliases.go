@@ -119,7 +119,7 @@ func droppedAccount(fields fieldsV1, live, configuration map[string]any) (parent
 	return nil, "", ""
 }
 
-// fieldsAt is the part of a tree below the names of fields; nil if there is none.
+// fieldsAt is the part of a tree below the names of fields, or nil.
 func fieldsAt(fields fieldsV1, path []string) fieldsV1 {
 	for _, name := range path {
 		fields, _ = fields["f:"+name].(map[string]any)

@@ -54,7 +54,7 @@ type Change struct {
 	// nothing. The manager that applies the field is named if another writer used
 	// its name to write another value.
 	Manager string
-	// User who made the change, as shown; empty if it is not known. See [UserOf].
+	// User who made the change, as shown; empty if it is unknown. See [UserOf].
 	User string
 	// Operation of Manager: Apply or Update.
 	Operation string

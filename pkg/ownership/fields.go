@@ -47,7 +47,7 @@ func (r record) text(name string) string {
 	return s
 }
 
-// fields is the tree of the entry; nil if it has none.
+// fields is the tree of the entry, or nil.
 func (r record) fields() fieldsV1 {
 	fields, _ := r["fieldsV1"].(map[string]any)
 	return fields
@@ -70,7 +70,7 @@ func (r record) applies() bool {
 	return r.text("operation") == string(metav1.ManagedFieldsOperationApply) && r.text("subresource") == "" && r.fields() != nil
 }
 
-// applied is the tree that manager applied to obj; nil without one. Present API servers store one entry per applier, see
+// applied is the tree that manager applied to obj, or nil. Present API servers store one entry per applier, see
 // applies; of several, all would be ours.
 func applied(obj *unstructured.Unstructured, manager string) fieldsV1 {
 	var first fieldsV1

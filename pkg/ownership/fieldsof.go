@@ -16,7 +16,7 @@ type Field struct {
 	// Path has the notation of Change.Path.
 	Path string
 	// Tokens lead to it in the configuration: names of fields and indexes of lists. Nil if the
-	// configuration does not have it.
+	// configuration lacks it.
 	Tokens []string
 }
 

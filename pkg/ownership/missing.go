@@ -14,7 +14,7 @@ import (
 type parents struct {
 	// here reports that something that is ours was removed directly below this node, or, in a larger scope, changed.
 	here bool
-	// dropped are the keys of fields that are ours and that the configuration does not have; only in the scope Defaults.
+	// dropped are the keys of fields that are ours and that the configuration lacks; only in the scope Defaults.
 	dropped map[string]bool
 	// below are the children by their keys, written as in a fieldsV1.
 	below map[string]*parents
@@ -106,7 +106,7 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 	return &p
 }
 
-// droppedFields returns the keys of the fields of a map that are ours and that the configuration does not have; nil if there are none.
+// droppedFields returns the keys of the fields of a map that are ours and that the configuration lacks, or nil.
 func droppedFields(conf, live map[string]any, ours *fieldpath.Set) map[string]bool {
 	var dropped map[string]bool
 	for _, element := range elements(ours) {
@@ -186,7 +186,7 @@ func listOf(all *fieldpath.Set) (names []string, set bool) {
 }
 
 // elementOf returns the element that selects an item of the configuration in a list; nil if
-// the configuration does not have all its keys, so that their defaults are not known, and
+// the configuration lacks all its keys, so that their defaults are unknown, and
 // nothing like it is ours.
 func (s *search) elementOf(item any, names []string, set bool, ours *fieldpath.Set, live *node) *fieldpath.PathElement {
 	if set {

@@ -80,7 +80,7 @@ func (p Paths) Union(other Paths) Paths { return pathsOf(append(p.hashes(), othe
 func (p Paths) Minus(other Paths) Paths { return pathsOf(slices.DeleteFunc(p.hashes(), other.has)) }
 
 const (
-	// maxRecorded is how many paths a record has at most. More are not recorded: then it is not known which were there.
+	// maxRecorded is how many paths a record has at most. More are not recorded: then it is unknown which were there.
 	maxRecorded = 64
 	// recordTag is how many bytes of a record identify its subject.
 	recordTag = 3

@@ -80,7 +80,7 @@ func scalars(p place, value any, found func(value string, hidden bool)) {
 	}
 }
 
-// objectIn returns the object that a text is in JSON; nil if it is none.
+// objectIn returns the object that a text is in JSON, or nil.
 func objectIn(text string) (object map[string]any) {
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
 		return nil

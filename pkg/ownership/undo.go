@@ -38,7 +38,7 @@ type Undo struct {
 	// Configuration is the configuration that Manager applies.
 	Configuration map[string]any
 	// Before are the paths that other managers owned before the edit; see [Others].
-	// BeforeKnown is false if that is not known: then every entry counts that was written
+	// BeforeKnown is false if that is unknown: then every entry counts that was written
 	// since Manager last applied.
 	Before      Paths
 	BeforeKnown bool
@@ -124,7 +124,7 @@ func (a Addition) With(changes []Change) []Change {
 // as the edit left it, and live as it is now: often the same.
 //
 // An addition is a path that another manager's Update entry of the object itself owns, that
-// Configuration does not have, that was not there before, and that is in the scope. Entries
+// Configuration lacks, that was not there before, and that is in the scope. Entries
 // of subresources, of managers with Prefix that applied, and Apply entries are excluded:
 // an apply removes no field of another manager. Where the API server refused to restore the
 // field of Manager, Apply entries count, too. Below an item or a field that was added,
@@ -178,7 +178,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 }
 
 // EditorsOf returns the managers that may have made the edit that left an object as it was
-// found; nil if that is not known.
+// found; nil if that is unknown.
 func (u Undo) EditorsOf(found *unstructured.Unstructured) []string {
 	if !u.BeforeKnown || !Recorded(found) {
 		return nil

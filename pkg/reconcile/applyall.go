@@ -21,7 +21,7 @@ import (
 // leastTasks is how many tasks an interrupted reconcile begins in any case: a manifest that changes again and again is applied little by little.
 const leastTasks = 4
 
-// applyAll does the tasks, stage by stage, those of a stage in parallel. An
+// applyAll does the tasks, stage by stage, the tasks of a stage in parallel. An
 // object that is not accepted does not keep the others from being applied.
 func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
 	if len(tasks) == 0 {
@@ -103,7 +103,7 @@ func (p *pass) slot(ctx context.Context, key trigger.ObjectKey) (leave func(erro
 // errInterrupted is the error of a task that did not begin, because the reconcile was interrupted.
 var errInterrupted = errors.New("the reconcile was interrupted")
 
-// answerOf returns the knowledge about the API server after a request with an error; nil without one.
+// answerOf returns the knowledge about the API server after a request with an error, or nil.
 func answerOf(err error) limits.Answer {
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -164,9 +164,9 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	return todo
 }
 
-// skipAll records what another writer changed while the manifest cannot be read: what the objects
-// should be is not known, so they are compared with what was applied last, and not
-// changed. What fails is compared again when the manifest can be read.
+// skipAll records what another writer changed while the manifest is unreadable: what the objects
+// should be is unknown, so they are compared with what was applied last, and not
+// changed. Failures are compared again when the manifest can be read.
 func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	decision := policy.OfUnreadable(p.VR, why.Reason)
 	var tasks []plan.Task

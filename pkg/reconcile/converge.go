@@ -24,7 +24,7 @@ import (
 const healWorkers = limits.GateSlots + 16
 
 // Converge reverts a change of one object whose configuration is applied. It waits for nothing but that object: a
-// reconcile of the VidraResource may be applying, removing or waiting for others meanwhile. What is more than a revert, such as a
+// reconcile of the VidraResource may be applying, removing or waiting for others meanwhile. More than a revert, such as a
 // changed manifest, a policy that has the change stay, or a failure, is handed over to a reconcile. It returns no error, as
 // the controller has a backoff of its own.
 func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Result, error) {
@@ -60,7 +60,7 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 	return reconcile.Result{}, nil
 }
 
-// healing is the heal of one object. Its pass has only what such a heal needs.
+// healing is the heal of one object. Its pass has only the parts that such a heal needs.
 type healing struct {
 	pass   *pass
 	object *plan.Object
@@ -129,14 +129,14 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 	return !changed
 }
 
-// isOf reports whether a state is that of a VidraResource, and is not to be made anew.
+// isOf reports whether a state belongs to a VidraResource, and is still in use.
 func (r *Reconciler) isOf(s *ownerState, vr *v1alpha1.VidraResource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return s.UID == vr.UID
 }
 
-// connectAgain is connect for a VidraResource that was connected before, of which it changes nothing. It reports whether
+// connectAgain is connect for a VidraResource that was connected before. It changes nothing. It reports whether
 // requests can be sent to the same destination with the same rights.
 func (p *pass) connectAgain(ctx context.Context) bool {
 	destination, scope, err := p.destinations().Find(p.Owner, p.VR.Spec.Destination.Server)
@@ -148,14 +148,14 @@ func (p *pass) connectAgain(ctx context.Context) bool {
 	return why == nil
 }
 
-// abandonHeal ends a heal of which it is not known what came of it.
+// abandonHeal ends a heal with an unknown result.
 func (r *Reconciler) abandonHeal(h trigger.Heal, one *healing) {
 	one.pass.state.lane.end(one.object)
 	one.task.Cause.Unanswered = true
 	r.Trigger.HandOver(h, one.task.Cause)
 }
 
-// endHeal records what came of a heal. Its Events leave at once. The status follows with a reconcile: at once if it shows
+// endHeal records the result of a heal. Its Events leave at once. The status follows with a reconcile: at once if it shows
 // more than one more heal, and otherwise when it counts heals.
 func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, result apply.Result) {
 	p := one.pass

@@ -101,7 +101,7 @@ func unreadiness(name string, vr *v1alpha1.VidraResource, err error) string {
 	return fmt.Sprintf("VidraResource %s is not Ready (%s)", name, ready.Reason)
 }
 
-// cycle returns a path of dependencies from a VidraResource that ends where it has been before; empty if there is none.
+// cycle returns a path of dependencies from a VidraResource that ends where it has been before, or empty.
 func cycle(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResource) string {
 	seen := map[string]bool{}
 	var path []string

@@ -167,7 +167,7 @@ func (p *pass) conclude(ctx context.Context, o status.Outcome) (reconcile.Result
 }
 
 // releaseAll ends the finalization of a VidraResource whose objects are to stay, at a
-// cluster that cannot be reached: they are not changed.
+// cluster that cannot be reached: they are unchanged.
 func (p *pass) releaseAll() bool {
 	if !p.VR.Orphans() {
 		return false

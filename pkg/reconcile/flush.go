@@ -17,11 +17,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Flush ends the Reconciler, and reports what reconciles did and have not reported:
+// Flush ends the Reconciler, and reports the unreported results of reconciles:
 // of each VidraResource, it writes the heals into the status, then records the
 // Events. Reconciles that begin later do nothing. Flush waits for those that run, at
 // most until ctx ends, and must only be called by the leader, which may
-// write statuses. Its error names what is not reported.
+// write statuses. Its error names the unreported rest.
 func (r *Reconciler) Flush(ctx context.Context) error {
 	if err := r.end(ctx); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
 	return maps.Clone(r.states)
 }
 
-// FlushEvents does what Flush does, but writes no status, so that a process that
+// FlushEvents is Flush without writes of the status, so that a process that
 // does not lead any more may call it. Its error names the heals that no status counts, and is
 // nil if Flush has reported everything before.
 func (r *Reconciler) FlushEvents(ctx context.Context) error {
@@ -67,7 +67,7 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	return errors.Join(uncounted...)
 }
 
-// reportLast reports what reconciles of a VidraResource did that has left the shard, before it is forgotten.
+// reportLast reports the results of reconciles of a VidraResource that has left the shard, before it is forgotten.
 func (r *Reconciler) reportLast(ctx context.Context, owner trigger.Owner) {
 	s := r.stateOf(owner)
 	if s == nil || r.Shard == "" {
@@ -103,7 +103,7 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	return nil
 }
 
-// flushEvents records what a reconcile did that could not write its status.
+// flushEvents records the Events of a reconcile whose status write failed.
 func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	regarding := corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.UID, s.outdated),

@@ -9,7 +9,7 @@ import (
 // lane orders the work on one VidraResource: at most one reconcile, and heals of single objects beside it.
 //
 // Its lock guards the state of the VidraResource, and is never held while a request is sent. A reconcile enters the lane, and sends
-// requests apart. While it is apart, heals change only the objects that they heal, and what no status reports yet. An object is in
+// requests apart. While it is apart, heals change only the objects that they heal, and the unreported results. An object is in
 // one hand: a reconcile reserves the objects that it applies, and waits for the heals of those objects alone.
 type lane struct {
 	mu sync.Mutex

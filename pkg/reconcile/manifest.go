@@ -273,8 +273,8 @@ func (p *pass) revisedSince(before map[source.Key]string) bool {
 	return len(before) < len(source.KeysOf(p.VR)) || !maps.Equal(before, p.revisionsOf(p.VR))
 }
 
-// sourcesChanged reports whether what spec.manifestFrom names differs from what was read
-// last, and whether that is not known of some of it.
+// sourcesChanged reports whether the sources in spec.manifestFrom differ from the sources that were read
+// last, and whether that is unknown of some of it.
 func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
 	changed = s.unread != nil && len(vr.Spec.ManifestFrom) > 0
 	for _, key := range source.KeysOf(vr) {

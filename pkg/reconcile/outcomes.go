@@ -96,7 +96,7 @@ func (o *outcomes) log(log logr.Logger, suppressed func(), vidraResource string,
 	}
 }
 
-// problemsOnlyIn returns the problems with an Event of one status that another one does not have, whatever their messages.
+// problemsOnlyIn returns the problems with an Event of one status that another one lacks, whatever their messages.
 func problemsOnlyIn(one, other v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	type key struct {
 		reason  string

@@ -24,7 +24,7 @@ import (
 // resolvable are the reasons of problems that end when the manifest is read.
 var resolvable = []string{v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonOutOfScope, v1alpha1.ReasonProgressing}
 
-// adopt stores what was read. What waited for its kind is attempted again.
+// adopt stores the manifest that was read. Objects that waited for their kind are attempted again.
 func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting []desired.Unresolved) {
 	for o := range s.All() {
 		if o.Problem != nil && slices.Contains(resolvable, o.Problem.Reason) {
@@ -47,7 +47,7 @@ type ownerState struct {
 	lane lane
 	// outdated is the UID if the state is to be made anew, from the cache.
 	outdated types.UID
-	// weight is that of all objects of the manifest.
+	// weight is the weight of all objects of the manifest.
 	weight int64
 	// bodies counts the bodies of the objects; nil if they are few. dropped reports that
 	// they are not kept, so that the manifest is read again by the next reconcile.
@@ -60,9 +60,9 @@ type ownerState struct {
 	// waits reports that something of the manifest waits.
 	waits bool
 
-	// scope is what Vidra may do at the destination, as of when the manifest was read.
+	// scope are the rights of Vidra at the destination at the read of the manifest.
 	scope cluster.Scope
-	// sources are the versions of what spec.manifestFrom names that were read.
+	// sources are the versions of the sources in spec.manifestFrom that were read.
 	sources map[source.Key]string
 	// kept identifies the manifest that is kept, as far as this process knows. recalled reports that the manifest is one that was kept, as
 	// its sources cannot be read.
@@ -90,22 +90,22 @@ type ownerState struct {
 
 	// deletionSeen is when this process first saw that the VidraResource is being deleted.
 	deletionSeen time.Time
-	// deletionNoted is the generation of which the deletion was noted.
+	// deletionNoted is the generation whose deletion was noted.
 	deletionNoted int64
 
 	// unbegun reports that no reconcile of this process has considered the objects.
 	unbegun bool
 	// loaded reports that the index knows the inventory.
 	loaded bool
-	// writes are those of the status.
+	// writes are the writes of the status.
 	writes status.Writes
 	// recoversInventory reports that the inventory was emptied before this process began.
 	recoversInventory bool
-	// postponed is the reconcile whose status is still to be written; nil if there is none.
+	// postponed is the reconcile whose status is still to be written, or nil.
 	postponed *postponed
 }
 
-// usable reports whether what was read last may be used while the manifest cannot be read.
+// usable reports whether the last read may be used while the manifest is unreadable.
 func (s *ownerState) usable(p *pass) bool {
 	return s.Generation == p.VR.Generation && s.Stalled == nil && len(s.Manifest) > 0 && !s.dropped && s.scope.Same(p.applier.Allowed)
 }
@@ -124,7 +124,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 	return s
 }
 
-// inherit adopts what a state before has not reported yet.
+// inherit adopts the unreported results of a former state.
 func (s *ownerState) inherit(old *ownerState) {
 	old.DropFoundAgain()
 	s.PendingEvents, s.Heals, s.History = old.PendingEvents, old.Heals, old.History

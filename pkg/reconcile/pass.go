@@ -53,7 +53,7 @@ type pass struct {
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
 	// unread reports that the manifest could not be read; source is why, if the reconcile continues
-	// with what was read before.
+	// with the last read.
 	unread bool
 	source *object.Failure
 	// foreignWritten is the status as another client wrote it, which is corrected; nil if none
@@ -228,7 +228,7 @@ func (p *pass) release(reserved []*plan.Object) {
 	p.Trigger.ResumeHeals(p.Owner, keys)
 }
 
-// awaitHeals waits for the heals of objects that are about to be removed: none begins of what the manifest does not have.
+// awaitHeals waits for the heals of objects that are about to be removed: none begins of what the manifest lacks.
 func (p *pass) awaitHeals(ids []object.Identity) {
 	p.state.lane.waitLocked(func() bool {
 		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.Objects[id].Healing })
@@ -252,7 +252,7 @@ func (p *pass) relabel(ctx context.Context) {
 	}
 }
 
-// requeueCauses returns the causes, so that the next reconcile does what this one did not.
+// requeueCauses returns the causes, so that the next reconcile does the rest.
 func (p *pass) requeueCauses() {
 	p.Causes.All = p.Causes.All || p.Scope.All
 	p.state.unbegun = p.First
@@ -279,12 +279,12 @@ func (p *pass) requeuePending(all bool) {
 	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift, All: all, Health: p.Causes.Health, Others: p.Causes.Others})
 }
 
-// backstop returns what compares the objects of the VidraResource with the API server.
+// backstop returns the Backstop of the VidraResource, which compares its objects with the API server.
 func (p *pass) backstop() *backstop.Backstop {
 	return &backstop.Backstop{Planner: p.Planner, Applier: p.applier, Interval: p.BackstopInterval}
 }
 
-// remover returns what removes objects of the VidraResource.
+// remover returns the Remover of the VidraResource.
 func (p *pass) remover() *prune.Remover {
 	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
 		return p.accounts().FormerClient(ctx, account, p.applier.Destination)
@@ -350,7 +350,7 @@ func (p *pass) load() {
 }
 
 // stall ends a reconcile of a VidraResource that only its author can fix. What
-// was applied before is not changed, and stays in the inventory.
+// was applied before is unchanged, and stays in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.Generation, p.state.Stalled = p.VR.Generation, &why
 	p.state.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.Inventory()))

@@ -41,23 +41,23 @@ type Reconciler struct {
 	Client client.Client
 	// Local is the cluster that Vidra runs in.
 	Local access.Destination
-	// LocalScope is what Vidra may do in Local.
+	// LocalScope are the rights of Vidra in Local.
 	LocalScope cluster.Scope
 	// Remotes are the other clusters. Optional: without them there is only Local.
 	Remotes *cluster.Destinations
 	// API reads VidraResources from the API server.
 	API client.Reader
-	// Metadata watches what spec.manifestFrom names, and lists VidraResources.
+	// Metadata watches the sources in spec.manifestFrom, and lists VidraResources.
 	Metadata metadata.Interface
 	// Artifacts are the kinds of the sources with artifacts that spec.manifestFrom may name. Optional.
 	Artifacts source.Kinds
 	// Kept keeps manifests that come from artifacts. Optional: without it, they are not kept.
 	Kept *source.Kept
-	// DefaultInterval is the resync interval where spec.interval is not set.
+	// DefaultInterval is the resync interval where spec.interval is unset.
 	DefaultInterval time.Duration
-	// BackstopInterval is the one of the backstop.Lister. Zero turns the backstop off.
+	// BackstopInterval is the interval of the backstop.Lister. Zero turns the backstop off.
 	BackstopInterval time.Duration
-	// Namespace is the one that Vidra runs in; empty if it is not known.
+	// Namespace is the namespace of Vidra itself; empty if it is unknown.
 	Namespace string
 	// RequireServiceAccount refuses VidraResources without spec.serviceAccountName.
 	RequireServiceAccount bool
@@ -65,27 +65,27 @@ type Reconciler struct {
 	// impersonate. Nil selects all.
 	ImpersonationNamespaces labels.Selector
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
-	// spec.drift.maxBreakGlass is not set. Zero accepts none.
+	// spec.drift.maxBreakGlass is unset. Zero accepts none.
 	MaxBreakGlass time.Duration
 	// UserStamps reports that a policy writes ownership.EditedByAnnotation in Local.
 	UserStamps bool
 	// Additions is what is done about what users add to objects where spec.drift.additions
-	// is not set. Defaults to Keep.
+	// is unset. Defaults to Keep.
 	Additions v1alpha1.AdditionsPolicy
 	// PeopleTools are the field managers of the clients that users work with. Defaults to ownership.DefaultTools.
 	PeopleTools ownership.Tools
-	// Watches, Index and Trigger report what happens to the objects.
+	// Watches, Index and Trigger report the changes of the objects.
 	Watches Watches
 	Index   *trigger.Index
 	Trigger *trigger.Factory
-	// Inventories gets what is written as the inventories. Required.
+	// Inventories gets the inventories as they are written. Required.
 	Inventories *status.Inventories
 	// Recorder writes Events.
 	Recorder Recorder
 	// DigestKeys seal the digests of sensitive objects in the status. Optional: without
 	// them a key of the process is used.
 	DigestKeys *seal.Store
-	// Metrics count what is done. Optional.
+	// Metrics count the work. Optional.
 	Metrics *metrics.Metrics
 	// LineSuppressed is called for each line of the log that is left out, because there are many about one object. Optional.
 	LineSuppressed func()
@@ -116,7 +116,7 @@ type Reconciler struct {
 	// added once ended is true.
 	ended   bool
 	running sync.WaitGroup
-	// flushing is held while what reconciles did not report any more is reported.
+	// flushing is held during the report of the last results of reconciles.
 	flushing sync.Mutex
 	// gate bounds the objects with requests in flight; nil without bounds.
 	gate *limits.Gate
@@ -281,21 +281,21 @@ func (r *Reconciler) endHeals(owner trigger.Owner) {
 	}
 }
 
-// stateOf returns the state of a VidraResource; nil if there is none.
+// stateOf returns the state of a VidraResource, or nil.
 func (r *Reconciler) stateOf(owner trigger.Owner) *ownerState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.states[owner]
 }
 
-// forgetState forgets what is known of a VidraResource.
+// forgetState forgets the state of a VidraResource.
 func (r *Reconciler) forgetState(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, owner)
 }
 
-// restartState has the next reconcile begin from what the cache holds.
+// restartState has the next reconcile begin from the contents of the cache.
 func (r *Reconciler) restartState(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

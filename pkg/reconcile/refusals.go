@@ -7,7 +7,7 @@ import (
 )
 
 // forgetRefusals has applies retried that were refused for a VidraResource that is gone, although its field manager is still on the
-// object: its finalizer was removed, for example. The cache of a shard does not have all of them.
+// object: its finalizer was removed, for example. The cache of a shard lacks all of them.
 func (p *pass) forgetRefusals(ctx context.Context) {
 	if p.Elsewhere != nil {
 		return

@@ -27,7 +27,7 @@ const definitionRecheck = 10 * time.Second
 
 // definitionState is the last read of the CustomResourceDefinition of VidraResources. It is safe for concurrent use.
 type definitionState struct {
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu       sync.Mutex
 	began    time.Time
 	deleting bool
@@ -54,7 +54,7 @@ func (d *definitionState) beingDeleted(ctx context.Context, api metadata.Interfa
 	return deleting, nil
 }
 
-// uninstalling returns why the deletion of the VidraResource may be a consequence of the deletion of Vidra itself, or empty:
+// uninstalling returns the sign that the deletion of the VidraResource is a consequence of the deletion of Vidra itself, or empty:
 // then its objects stay. It asks only of a VidraResource that is being deleted.
 func (p *pass) uninstalling(ctx context.Context) string {
 	if p.VR.DeletionTimestamp.IsZero() || p.Metadata == nil {

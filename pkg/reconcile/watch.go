@@ -12,7 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// watch makes the registry watch what the VidraResource needs: the kinds of its
+// watch makes the registry watch the kinds that the VidraResource needs: the kinds of its
 // manifest, those of what is still to be removed, and the ones that are missing.
 func (p *pass) watch(ctx context.Context) {
 	s := p.state
@@ -42,7 +42,7 @@ func (p *pass) watch(ctx context.Context) {
 	p.Watches.Await(p.Owner, append(kinds, s.awaitedSources...))
 }
 
-// needed lists what has to be watched, and the kinds of objects to be removed that are not served. It is not complete when discovery
+// needed lists the kinds to watch, and the kinds of objects to be removed that are unserved. It is incomplete when discovery
 // cannot say how something is served that is still to be removed.
 func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []watchregistry.Kind, complete bool) {
 	complete = true

@@ -75,7 +75,7 @@ type Source interface {
 	Requests(namespace string) Requests
 	// Revision returns the revision that an object of these requests has: another one has another content.
 	Revision(obj any) string
-	// Fetch reads the content of an object. It returns nil if the object does not exist.
+	// Fetch reads the content of an object. It returns nil if the object is absent.
 	Fetch(ctx context.Context, r Request) (*Content, error)
 }
 
@@ -128,7 +128,7 @@ type Content struct {
 	Revision string
 	// Shown is the revision for users, and Digest identifies its content; empty where an object has no revisions.
 	Shown, Digest string
-	// Parts are the texts of each entry of Request.Parts; nil where the object does not have the entry.
+	// Parts are the texts of each entry of Request.Parts; nil where the object lacks the entry.
 	Parts [][]Text
 }
 
@@ -169,7 +169,7 @@ type Error struct {
 	Reason string
 	// Awaited reports that a change of the object is awaited: reading it again before has the same result.
 	Awaited bool
-	// Revision is the one that cannot be read, as Source.Revision returns it; empty if it is not known.
+	// Revision is the one that cannot be read, as Source.Revision returns it; empty if it is unknown.
 	Revision string
 	// NotServed is the kind of the object if the API server does not serve it.
 	NotServed schema.GroupKind
@@ -193,7 +193,7 @@ func Absent(err error) error {
 	return &Error{Reason: v1alpha1.ReasonSourceUnavailable, Awaited: true, err: err}
 }
 
-// IsEmpty reports whether an error is the absence of content: of an object without content yet, or whose kind is not served.
+// IsEmpty reports whether an error is the absence of content: of an object without content yet, or whose kind is unserved.
 func IsEmpty(err error) bool {
 	of := (*Error)(nil)
 	return errors.As(err, &of) && of.Reason == v1alpha1.ReasonSourceUnavailable && (of.Awaited || !of.NotServed.Empty())

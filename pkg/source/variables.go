@@ -55,7 +55,7 @@ func ReadVariables(ctx context.Context, client dynamic.Interface, vr *v1alpha1.V
 	return vars, revisions, failed, nil
 }
 
-// readAll reads all values of a ConfigMap or Secret. The revision is empty if it does not exist.
+// readAll reads all values of a ConfigMap or Secret. The revision is empty if it is absent.
 func readAll(ctx context.Context, client dynamic.Interface, key Key) (values map[string]string, revision string, err error) {
 	gvr := corev1.SchemeGroupVersion.WithResource(map[string]string{ConfigMap: "configmaps", Secret: "secrets"}[key.Kind])
 	held, err := client.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})

@@ -128,7 +128,7 @@ func (w *Watches) Failing(vr *v1alpha1.VidraResource) map[string]watchregistry.S
 	return failing
 }
 
-// Revision returns the revision of a source, empty if it does not exist. It is not
+// Revision returns the revision of a source, empty if it is absent. It is not
 // known before the watch of the source has begun, and while the watch fails.
 func (w *Watches) Revision(key Key) (revision string, known bool) {
 	one := w.get(key)
@@ -147,13 +147,13 @@ func (w *Watches) Revision(key Key) (revision string, known bool) {
 	return "", true
 }
 
-// Absent reports whether the watch of a source shows that it does not exist.
+// Absent reports whether the watch of a source shows that it is absent.
 func (w *Watches) Absent(key Key) bool {
 	revision, known := w.Revision(key)
 	return known && revision == ""
 }
 
-// get returns the watch of a source; nil if there is none.
+// get returns the watch of a source, or nil.
 func (w *Watches) get(key Key) *watched {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -56,7 +56,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	return c.secret != "", r.write(ctx, a.ID, id, live, want, c)
 }
 
-// live returns the VidraResource of an artifact as from has it; nil if there is none. It is a problem if another controller has it, or
+// live returns the VidraResource of an artifact as from has it, or nil. It is a problem if another controller has it, or
 // if it is being deleted.
 func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha1.VidraResource, error) {
 	vr, key := &v1alpha1.VidraResource{}, types.NamespacedName{Name: nameOf(r.is, id)}
@@ -95,7 +95,7 @@ func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha
 	return vr, nil
 }
 
-// dangling reports whether a controller is an InfrahubSync that does not exist.
+// dangling reports whether a controller is an InfrahubSync that is absent.
 func (r *run) dangling(ctx context.Context, owner *metav1.OwnerReference) (bool, error) {
 	if owner.Kind != v1alpha1.SyncKind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
 		return false, nil
@@ -108,7 +108,7 @@ func (r *run) dangling(ctx context.Context, owner *metav1.OwnerReference) (bool,
 	return err != nil || other.UID != owner.UID, nil //nolint:nilerr // it does not exist
 }
 
-// dropDanglingController removes a controller that does not exist from a VidraResource, as there can be one only.
+// dropDanglingController removes a controller that is absent from a VidraResource, as there can be one only.
 func (r *run) dropDanglingController(ctx context.Context, live *v1alpha1.VidraResource) error {
 	owner := metav1.GetControllerOf(live)
 	if owner == nil || owner.UID == r.is.UID {

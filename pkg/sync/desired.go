@@ -52,7 +52,7 @@ func nameOf(is *v1alpha1.InfrahubSync, id string) string {
 	return id
 }
 
-// check returns the obstacle to the apply of an artifact, by its entry in the list of the server; nil without one.
+// check returns the obstacle to the apply of an artifact, by its entry in the list of the server, or nil.
 func check(is *v1alpha1.InfrahubSync, a infrahub.Artifact) *problem {
 	name := nameOf(is, a.ID)
 	switch {
@@ -199,7 +199,7 @@ func identify(content, manifestText string, settings *unstructured.Unstructured)
 }
 
 // complete adds the manifest and ArtifactAnnotation to the settings of a VidraResource. secretNamespace is the namespace of
-// the Secret with the other part; empty without one.
+// the Secret with the other part, or empty.
 func complete(settings *unstructured.Unstructured, id, spec, secretNamespace string) (*unstructured.Unstructured, error) {
 	annotation, err := identify(id, spec, settings)
 	if err != nil {

@@ -123,7 +123,7 @@ func (r *Reconciler) unlessEnded(ctx context.Context, s *session, err error) err
 
 // result are the findings and writes of a sync.
 type result struct {
-	// failure is the obstacle to the query or the failure of the query or of the writes; nil without one.
+	// failure is the obstacle to the query or the failure of the query or of the writes, or nil.
 	failure *infrahub.Error
 	// retryAfter is how long the server asks to wait.
 	retryAfter time.Duration

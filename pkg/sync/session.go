@@ -157,7 +157,7 @@ func (s *session) changed(name string, generation int64) bool {
 	return true
 }
 
-// retain forgets the written VidraResources that do not exist.
+// retain forgets the written VidraResources that are absent.
 func (s *session) retain(exists map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *session) wait(interval time.Duration, result result) time.Duration {
 	return max(wait, result.retryAfter)
 }
 
-// unfitFor returns the known obstacle to the apply of the content of an artifact; nil without one.
+// unfitFor returns the known obstacle to the apply of the content of an artifact, or nil.
 func (s *session) unfitFor(a infrahub.Artifact) *problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,14 +250,14 @@ func (s *session) retainUnfit(artifacts []infrahub.Artifact) {
 	maps.DeleteFunc(s.unfit, func(id string, _ unfit) bool { return !listed[id] })
 }
 
-// secretVersion returns the version of a Secret after the last write; empty without one.
+// secretVersion returns the version of a Secret after the last write, or empty.
 func (s *session) secretVersion(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.secrets[name]
 }
 
-// retainSecrets forgets the written Secrets that do not exist.
+// retainSecrets forgets the written Secrets that are absent.
 func (s *session) retainSecrets(exist map[string]*metav1.PartialObjectMetadata) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ type baseline struct {
 	raced *baseline
 }
 
-// raced returns the raced baseline of the claim; nil if there is none.
+// raced returns the raced baseline of the claim, or nil.
 func (c *claim) raced() *baseline {
 	if c.baseline == nil {
 		return nil

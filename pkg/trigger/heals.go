@@ -31,7 +31,7 @@ func (s HealSource) Start(_ context.Context, queue workqueue.TypedRateLimitingIn
 	return nil
 }
 
-// healQueue returns the work queue of the loop of objects; nil if there is none.
+// healQueue returns the work queue of the loop of objects, or nil.
 func (f *Factory) healQueue() workqueue.TypedRateLimitingInterface[Heal] {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -250,7 +250,7 @@ func (x *Index) holderLocked(owner Owner) *holder {
 	return h
 }
 
-// findLocked returns the claim of an owner on an object; nil if there is none. x.mu must be held.
+// findLocked returns the claim of an owner on an object, or nil. x.mu must be held.
 func (x *Index) findLocked(owner Owner, key compactKey) *claim {
 	for c := x.claims[key]; c != nil; c = c.next {
 		if c.holder.owner == owner {

@@ -25,7 +25,7 @@ type objectView struct {
 	Why      *insight.Explanation
 	Owners   []ownerView
 	Timeline timeline
-	// Last is the newest edit that was observed whole, for its diff; nil if there is none.
+	// Last is the newest edit that was observed whole, for its diff, or nil.
 	Last     *moment
 	Blame    []blameRow
 	Remarks  []string
@@ -33,7 +33,7 @@ type objectView struct {
 	NoBlame  string
 	Actions  []action
 	Argument string
-	// Origin counts the lines by where they come from; empty if they are not known.
+	// Origin counts the lines by where they come from; empty if they are unknown.
 	Origin string
 }
 

@@ -27,7 +27,7 @@ const (
 )
 
 // observers follow the objects of open pages by watches. They know the values of an edit and how long it stood, which the status and
-// Events of a VidraResource do not have. It is the feedHandler of all kinds of objects.
+// Events of a VidraResource lack. It is the feedHandler of all kinds of objects.
 type observers struct {
 	server *Server
 

@@ -21,7 +21,7 @@ type moment struct {
 	VidraResource string
 	// Outcome is the outcome of the edit; Tone is the key of a state, for its colour and shape.
 	Outcome, Tone string
-	// User and Manager made the edit; empty where they are not known.
+	// User and Manager made the edit; empty where they are unknown.
 	User, Manager string
 	// Fields are the edited fields; none for a deletion.
 	Fields []fieldChange
@@ -162,7 +162,7 @@ func (m moment) ValuesKnown() bool {
 	return slices.ContainsFunc(m.Fields, func(f fieldChange) bool { return f.Known })
 }
 
-// ShowsMessage reports whether the message adds to the fields: it has values that are not known otherwise, or the reason for
+// ShowsMessage reports whether the message adds to the fields: it has values that are unknown otherwise, or the reason for
 // which an edit stands.
 func (m moment) ShowsMessage() bool {
 	return m.Message != "" && (!m.IsReverted() || !m.ValuesKnown())

@@ -38,7 +38,7 @@ type vidraResourceView struct {
 	Why       []string
 	Facts     []fact
 	Suspended bool
-	// NotLive is the reason for the delay of edits on the page; empty without one.
+	// NotLive is the reason for the delay of edits on the page, or empty.
 	NotLive string
 	// Problems need a user, and Waiting are those that Vidra expects to end by themselves.
 	Problems, Waiting []problem

@@ -149,7 +149,7 @@ func (c *Cluster) keeper(ctx context.Context, vr *v1alpha1.VidraResource, o Obje
 	return nil, fmt.Errorf("the manifest of VidraResource %s does not have %s", vr.Name, o)
 }
 
-// entryOf returns the inventory entry of an object; nil if there is none.
+// entryOf returns the inventory entry of an object, or nil.
 func entryOf(vr *v1alpha1.VidraResource, o Object) *v1alpha1.ManagedResourceStatus {
 	for i := range vr.Status.ManagedResources {
 		if e := &vr.Status.ManagedResources[i]; object.IdentityOf(e) == o.identity() {
@@ -169,7 +169,7 @@ func (k *keeper) only() string {
 
 // difference is the difference of an object from the wanted one. Its zero value is no difference.
 type difference struct {
-	// deleted reports that the object does not exist.
+	// deleted reports that the object is absent.
 	deleted bool
 	changes []ownership.Change
 	// refused is the refusal of an apply by the API server.

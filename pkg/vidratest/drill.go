@@ -84,7 +84,7 @@ func (c *Cluster) Drill(ctx context.Context, name string, within time.Duration) 
 	return c.drill(ctx, &keeper{Runner: runner, object: d}, annotation, within)
 }
 
-// sentinel returns the object that a drill edits, and the annotation; nil if there is none.
+// sentinel returns the object that a drill edits, and the annotation, or nil.
 func sentinel(all []*desired.Object) (*desired.Object, string) {
 	for _, key := range []string{v1alpha1.DrillAnnotation, descriptionAnnotation} {
 		for _, d := range all {
@@ -209,7 +209,7 @@ func (c *Cluster) awaitEntry(ctx context.Context, k *keeper, annotation string) 
 	return found, err
 }
 
-// lastEdit returns the newest entry of a history about an annotation of the object; nil if there is none.
+// lastEdit returns the newest entry of a history about an annotation of the object, or nil.
 func (k *keeper) lastEdit(vr *v1alpha1.VidraResource, annotation string) *v1alpha1.HistoryEntry {
 	field := fmt.Sprintf("metadata.annotations[%q]", annotation)
 	for i := range vr.Status.History {

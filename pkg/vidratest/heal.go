@@ -40,7 +40,7 @@ type NotHealedError struct {
 	Object Object
 	// Within is 0 if it was not so before the edit.
 	Within time.Duration
-	// Changes are the changes that an apply would revert. Deleted reports that the object does not exist. Refused is the
+	// Changes are the changes that an apply would revert. Deleted reports that the object is absent. Refused is the
 	// reason for which the API server would refuse an apply.
 	Changes []ownership.Change
 	Deleted bool

@@ -16,7 +16,7 @@ func (r *Registry) AddCluster(name string, cluster Cluster) {
 // RemoveCluster stops and removes the watches of the cluster name, whatever their state and
 // owners, and the awaited kinds of it. It calls neither owners nor handlers; only a callback
 // that has begun may still run. Owners have to ask for new watches after a cluster was added
-// under that name, which may be at once. A name that is not known is ignored. RemoveCluster
+// under that name, which may be at once. A name that is unknown is ignored. RemoveCluster
 // does not wait for the goroutines to end.
 func (r *Registry) RemoveCluster(name string) {
 	r.mu.Lock()
@@ -66,7 +66,7 @@ func (r *Registry) Wake(name string) {
 }
 
 // WakeWatch is like Wake for one watch. Call it when a permission was granted. A watch that
-// does not exist is ignored.
+// is absent is ignored.
 func (r *Registry) WakeWatch(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *Registry) WakeWatch(key Key) {
 }
 
 // ListAgain has a watch list all objects again. Call it when the API server turns out to have other objects than its
-// events said. A watch that does not exist is ignored.
+// events said. A watch that is absent is ignored.
 func (r *Registry) ListAgain(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -272,7 +272,7 @@ func (c *clusterWatches) interestIn(group string) groupInterest {
 	return want
 }
 
-// errNotServed returns the error of a watch whose resource is not served.
+// errNotServed returns the error of a watch whose resource is unserved.
 func errNotServed(key Key) error {
 	return apierrors.NewNotFound(key.GVR.GroupResource(), "")
 }

@@ -28,7 +28,7 @@
 //     start of its informer is an informerRun; events of an earlier run are ignored.
 //   - The check that a watch has no owner and its removal are one critical section:
 //     a watch that an owner has just asked for is not stopped.
-//   - The registry does not poll a kind that is not served with LIST requests. It stops
+//   - The registry does not poll a kind that is unserved with LIST requests. It stops
 //     the informer, and the watch is Pending until discovery serves the kind again.
 //     Metadata watches on CustomResourceDefinitions and APIServices notice that.
 //   - Only retryingClient repeats failed requests, with a backoff. The backoff ends

@@ -52,7 +52,7 @@ type retryingClient struct {
 	// pages bounds the pages of lists that are read at a time, where lists that are not streamed are read in pages; nil
 	// where they are not.
 	pages *semaphore.Weighted
-	// onList is Options.OnList of the watch; nil without one.
+	// onList is Options.OnList of the watch, or nil.
 	onList func() func(resourceVersion string)
 	// listAgain holds a token when all objects are to be listed again.
 	listAgain <-chan struct{}

@@ -72,7 +72,7 @@ const (
 	answered
 	// failed: a request failed.
 	failed
-	// notServed: the resource is not served; the informer is stopped.
+	// notServed: the resource is unserved; the informer is stopped.
 	notServed
 	// unowned: the last owner released the watch.
 	unowned

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// probeBackoff spaces the requests to discovery for a resource that is not served. It is
+// probeBackoff spaces the requests to discovery for a resource that is unserved. It is
 // the backstop for the watches on CustomResourceDefinitions and APIServices, which end
 // the wait of a Pending watch at once.
 var probeBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 9, Cap: 5 * time.Minute}
@@ -88,7 +88,7 @@ func newWatch(r *Registry, key Key, at *clusterWatches) *watch {
 }
 
 // run is the goroutine of a watch. It runs one informer after the other until the watch is
-// stopped, and waits in between while the resource is not served.
+// stopped, and waits in between while the resource is unserved.
 func (w *watch) run() {
 	opts := w.registry.opts
 	transform := opts.TransformFor(w.key.Cluster, w.key.GVR)

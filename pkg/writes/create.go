@@ -47,7 +47,7 @@ type Creation struct {
 type Prepared struct {
 	// VidraResource is as the API server would store it.
 	VidraResource *v1alpha1.VidraResource
-	// IsNew reports that it does not exist, and Changed that its spec is another one.
+	// IsNew reports that it is absent, and Changed that its spec is another one.
 	IsNew, Changed bool
 	// Objects counts the objects of its manifest.
 	Objects int

@@ -134,7 +134,7 @@ func asStored(kind string, u *unstructured.Unstructured) *storedPart {
 	return p
 }
 
-// createPart creates the ConfigMap or Secret of a part. owner is the VidraResource; nil while it does not exist. An object of the name with
+// createPart creates the ConfigMap or Secret of a part. owner is the VidraResource; nil while it is absent. An object of the name with
 // other content is an error.
 func (c *Client) createPart(ctx context.Context, vidraResource string, key source.Key, text string, owner *v1alpha1.VidraResource) (*storedPart, error) {
 	u, err := partObject(vidraResource, key, text)

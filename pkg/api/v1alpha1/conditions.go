@@ -38,7 +38,7 @@ const (
 	// ReasonManifestInvalid means that the manifest or the ignore rules cannot be
 	// read, or the API server calls one of the objects invalid.
 	ReasonManifestInvalid = "ManifestInvalid"
-	// ReasonKindUnavailable means that the kind of an object is not served.
+	// ReasonKindUnavailable means that the kind of an object is unserved.
 	ReasonKindUnavailable = "KindUnavailable"
 	// ReasonApplyFailed means that an object was not accepted, for another cause.
 	ReasonApplyFailed = "ApplyFailed"
@@ -50,7 +50,7 @@ const (
 	// ReasonManifestEmpty means that the manifest holds no object. What was applied
 	// before stays.
 	ReasonManifestEmpty = "ManifestEmpty"
-	// ReasonSourceUnavailable means that a part of the manifest cannot be read.
+	// ReasonSourceUnavailable means that a part of the manifest is unreadable.
 	ReasonSourceUnavailable = "SourceUnavailable"
 	// ReasonServiceAccountRequired means that the operator's flags require
 	// spec.serviceAccountName, and it is missing or names a forbidden account.

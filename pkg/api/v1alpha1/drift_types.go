@@ -21,10 +21,10 @@ const (
 	DefaultMaxBreakGlass = 24 * time.Hour
 
 	// DefaultHealsPerMinute is how often a field is reverted within a minute without
-	// being contended when spec.drift.healsPerMinute is not set.
+	// being contended when spec.drift.healsPerMinute is unset.
 	DefaultHealsPerMinute = 5
 	// DefaultMaxExposure is for how long a foreign value stands at most in a contended
-	// object when spec.drift.maxExposure is not set.
+	// object when spec.drift.maxExposure is unset.
 	DefaultMaxExposure = 10 * time.Second
 )
 

@@ -251,7 +251,7 @@ const (
 	ArtifactNotReady = "ArtifactNotReady"
 	// ArtifactUnsupported means that the content type of the artifact is neither YAML nor JSON.
 	ArtifactUnsupported = "ArtifactUnsupported"
-	// ArtifactInvalid means that the content of the artifact is no manifest, is too large, or does not have the checksum.
+	// ArtifactInvalid means that the content of the artifact is no manifest, is too large, or lacks the checksum.
 	ArtifactInvalid = "ArtifactInvalid"
 	// ArtifactUnavailable means that the content of the artifact cannot be read.
 	ArtifactUnavailable = "ArtifactUnavailable"

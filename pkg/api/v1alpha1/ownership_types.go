@@ -32,7 +32,7 @@ const (
 type ApplyPolicy string
 
 const (
-	// ApplyIfNotPresent creates the object whenever it does not exist, and changes nothing of an object that exists, also of
+	// ApplyIfNotPresent creates the object whenever it is absent, and changes nothing of an object that exists, also of
 	// one that another client created. The annotation kustomize.toolkit.fluxcd.io/ssa of Flux has the same value with this meaning.
 	ApplyIfNotPresent ApplyPolicy = "IfNotPresent"
 	// ApplyCreateOnly creates the object once: it is neither changed nor created again after a deletion, unless it had failed or

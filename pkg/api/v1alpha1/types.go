@@ -260,7 +260,7 @@ type Kustomize struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=1024
 	Components []string `json:"components,omitempty"`
-	// IgnoreMissingComponents leaves out components that do not exist.
+	// IgnoreMissingComponents leaves out components that are absent.
 	// +optional
 	IgnoreMissingComponents bool `json:"ignoreMissingComponents,omitempty"`
 	// Substitute are the values of variables such as ${NAME} in the built objects. An object with the label or annotation
@@ -414,7 +414,7 @@ type ManagedResourceStatus struct {
 	// +optional
 	Configuration string `json:"configuration,omitempty"`
 	// Aggregated reports that an extension API server serves the kind. No CustomResourceDefinition shows then
-	// whether objects of the kind still exist while it is not served.
+	// whether objects of the kind still exist while it is unserved.
 	// +optional
 	Aggregated bool `json:"aggregated,omitempty"`
 	// RemoveAs is the ServiceAccount, as NAMESPACE/NAME, that removes the object if that of the spec may not: one
@@ -429,7 +429,7 @@ type ManagedResourceStatus struct {
 	// Others identifies the fields that other field managers own in the object, without those of its
 	// status: a hash of each path. While an edit is not reverted, it has those from before the edit. An
 	// operator that starts reads it, to leave them when it undoes an edit that was made meanwhile. Sealed as
-	// Digest is. None where they are not known, for more than 64 fields, and for some of the objects where
+	// Digest is. None where they are unknown, for more than 64 fields, and for some of the objects where
 	// there are thousands.
 	// +optional
 	Others string `json:"others,omitempty"`
@@ -437,7 +437,7 @@ type ManagedResourceStatus struct {
 	// +optional
 	State ObjectState `json:"state,omitempty"`
 	// Health of the object, as its own status shows it: Current, InProgress or Failed. None while
-	// it is not known, and for some of the objects where there are thousands.
+	// it is unknown, and for some of the objects where there are thousands.
 	// +optional
 	Health ObjectHealth `json:"health,omitempty"`
 	// Succeeded is true once the object has ended successfully, if its own controller removes it then.

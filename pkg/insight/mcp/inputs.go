@@ -97,7 +97,7 @@ func targetOf(kind, namespace, name string) (*insight.Target, error) {
 	return &insight.Target{Kind: kind, Namespace: namespace, Name: name}, nil
 }
 
-// sinceOf returns the time that a duration ago was; zero without one.
+// sinceOf returns the time that a duration ago was, or zero.
 func sinceOf(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -79,7 +79,7 @@ func (p *EventPrinter) documents(all []*eventsv1.Event) error {
 	return p.write(b.String(), nil)
 }
 
-// typed returns an Event with apiVersion and kind, which the items of a list do not have, and without
+// typed returns an Event with apiVersion and kind, which the items of a list lack, and without
 // managedFields.
 func typed(e *eventsv1.Event) *eventsv1.Event {
 	e = e.DeepCopy()

@@ -26,7 +26,7 @@ import (
 type Accounts struct {
 	// Cache has the namespaces of the local cluster.
 	Cache client.Reader
-	// Own is the namespace that Vidra runs in; empty if it is not known.
+	// Own is the namespace that Vidra runs in; empty if it is unknown.
 	Own string
 	// Required refuses VidraResources that name no account.
 	Required bool
@@ -73,7 +73,7 @@ func (a Accounts) FormerClient(ctx context.Context, account string, d Destinatio
 	return a.ClientOf(ctx, former, d)
 }
 
-// Refused returns the reason for which Vidra sends no request for a VidraResource because of the account that it names, or
+// Refused refuses all requests for a VidraResource because of the account that it names, or
 // does not name; nil if it does.
 func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
 	if why := a.missing(vr); why != nil {
@@ -82,7 +82,7 @@ func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *obje
 	return a.refused(ctx, vr)
 }
 
-// missing returns the reason for which Vidra sends no request for a VidraResource: it runs with --require-service-account, and
+// missing refuses all requests for a VidraResource without an account: Vidra runs with --require-service-account, and
 // the VidraResource names no account that it may act as.
 func (a Accounts) missing(vr *v1alpha1.VidraResource) *object.Failure {
 	if !a.Required {
@@ -99,7 +99,7 @@ func (a Accounts) missing(vr *v1alpha1.VidraResource) *object.Failure {
 	return nil
 }
 
-// refused returns the reason for which Vidra does not act as the account that a VidraResource names: its namespace is outside
+// refused refuses to act as the account that a VidraResource names: its namespace is outside
 // of the namespaces whose accounts Vidra may impersonate.
 func (a Accounts) refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
 	in := vr.Spec.Destination.Namespace
@@ -131,7 +131,7 @@ func (a Accounts) namespaceOf(ctx context.Context, vr *v1alpha1.VidraResource) (
 	return namespace, a.Cache.Get(ctx, client.ObjectKey{Name: vr.Spec.Destination.Namespace}, namespace)
 }
 
-// GetAsVidra reads an object with the rights of Vidra itself; nil if it does not exist.
+// GetAsVidra reads an object with the rights of Vidra itself; nil if it is absent.
 // Its callers report only whether the object exists, or is to be kept. It lists, because
 // Vidra itself may list and watch in config/restricted, and get nothing.
 func GetAsVidra(ctx context.Context, d Destination, key trigger.ObjectKey) (*unstructured.Unstructured, error) {

@@ -17,7 +17,7 @@ type Kinds interface {
 	Invalidate(group string)
 	// Aggregated reports whether an extension API server serves a group and version.
 	Aggregated(ctx context.Context, gv schema.GroupVersion) (bool, error)
-	// DefinitionOf names the definition of a kind, served or not; empty without one.
+	// DefinitionOf names the definition of a kind, served or not, or empty.
 	DefinitionOf(ctx context.Context, kind schema.GroupKind) (string, error)
 }
 
@@ -29,7 +29,7 @@ type Destination interface {
 	Name() string
 	// As is a client that impersonates.
 	As(username string) (dynamic.Interface, error)
-	// Unreachable is the reason for which nothing can be done there at present; nil if it can.
+	// Unreachable is the fault that prevents all work there at present, or nil.
 	Unreachable() error
 	// VisitNamespace calls visit with each object in a namespace, and VisitKind with each object of a kind.
 	VisitNamespace(ctx context.Context, namespace string, visit func(cluster.Content)) error

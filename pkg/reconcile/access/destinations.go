@@ -25,7 +25,7 @@ type Destinations struct {
 var ErrServedByAnother = errors.New("is served by another kubeconfig now")
 
 // Find finds the destination of an owner, and the part of it that Vidra may use. The error wraps cluster.ErrStarting while it
-// is not known whether the cluster can be reached, and ErrServedByAnother if the knowledge about the owner is about another
+// is unknown whether the cluster can be reached, and ErrServedByAnother if the knowledge about the owner is about another
 // cluster.
 func (d *Destinations) Find(owner trigger.Owner, server string) (Destination, cluster.Scope, error) {
 	if IsLocal(server) {
@@ -84,7 +84,7 @@ func (d *Destinations) Borrow(server string, forget func(server string)) (at Des
 	return remote, remote.Scope(), done, nil
 }
 
-// Unreachable returns the reason for which no request can be sent to a destination; nil if it can. starting reports that it is
+// Unreachable returns the fault that prevents requests to a destination, or nil. starting reports that it is
 // not known yet, and soon will be.
 func Unreachable(d Destination) (why *object.Failure, starting bool) {
 	if err := d.Unreachable(); err != nil {

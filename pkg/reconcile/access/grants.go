@@ -46,7 +46,7 @@ type Subject struct {
 	Cluster, User string
 }
 
-// Right is one right of a subject. It is comparable as long as its selectors are not set. The right of a request about a
+// Right is one right of a subject. It is comparable as long as its selectors are unset. The right of a request about a
 // managed object names no object: a role that names some is not noticed then.
 type Right struct {
 	Subject

@@ -6,7 +6,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// OutOfScope returns the reason for which nothing is done for a VidraResource: its destination is out of scope, by the
+// OutOfScope refuses all work for a VidraResource: its destination is out of scope, by the
 // annotations of a kubeconfig or by --namespaces. Nil if it is not.
 func OutOfScope(scope cluster.Scope, vr *v1alpha1.VidraResource) *object.Failure {
 	err := scope.VidraResource(vr.Name)
@@ -22,7 +22,7 @@ func OutOfScope(scope cluster.Scope, vr *v1alpha1.VidraResource) *object.Failure
 	return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: err.Error()}
 }
 
-// ObjectOutOfScope returns the reason for which no request is sent about an object; nil if the scope has it. A Namespace
+// ObjectOutOfScope refuses all requests about an object; nil if the scope has it. A Namespace
 // counts as an object in itself.
 func ObjectOutOfScope(scope cluster.Scope, id object.Identity) *object.Failure {
 	if !scope.LimitsNamespaces() {

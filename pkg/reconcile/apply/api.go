@@ -22,7 +22,7 @@ import (
 
 // objectAPI has the calls about one object. Each returns the object as the API server has it after the call.
 type objectAPI interface {
-	// get reads the object; nil if it does not exist.
+	// get reads the object; nil if it is absent.
 	get(ctx context.Context) (*unstructured.Unstructured, error)
 	// apply sends an applied configuration, and waits for its answer also if ctx ends meanwhile. With force, it takes fields from all
 	// other field managers.
@@ -38,7 +38,7 @@ type objectAPI interface {
 	// coOwners are the other VidraResources that own the object, and conflicting those with their manifests, which costs more.
 	coOwners(ctx context.Context, live *unstructured.Unstructured) ([]owners.CoOwner, error)
 	conflicting(ctx context.Context, live *unstructured.Unstructured) ([]owners.CoOwner, error)
-	// contents are those of a Namespace or CustomResourceDefinition.
+	// contents returns the contents of a Namespace or CustomResourceDefinition.
 	contents(ctx context.Context, live *unstructured.Unstructured) (owners.Inside, error)
 }
 
@@ -177,7 +177,7 @@ func editManagedFields(ctx context.Context, api objectAPI, live *unstructured.Un
 	return live, err
 }
 
-// Get reads an object; nil if it does not exist.
+// Get reads an object; nil if it is absent.
 func (a *Applier) Get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
 	live, err := a.resource(key).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && object.IsObject(err, key.Name) {

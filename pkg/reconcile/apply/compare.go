@@ -13,7 +13,7 @@ import (
 
 // Finding is the result of a comparison with the API server.
 type Finding struct {
-	// Live is the object; nil if it does not exist or is being deleted. Applied is its state without
+	// Live is the object; nil if it is absent or is being deleted. Applied is its state without
 	// differences.
 	Live    *unstructured.Unstructured
 	Applied trigger.Applied

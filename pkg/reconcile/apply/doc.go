@@ -1,7 +1,7 @@
 // Package apply sends the requests about one object: apply, undo, adopt, recreate, compare.
 //
 // Each task runs in [Applier.Apply]: gather the knowledge, run the procedure, and record the result. A procedure is sequential: its
-// loops, conditions and calls stand in the order in which they happen. It makes its calls through objectAPI, so that its tests give the
+// loops, conditions and calls stand in the order of their execution. It makes its calls through objectAPI, so that its tests give the
 // answers. gather.go may read the object first, and delete.go has the only deletion.
 //
 //	run         an end without a call, observe, or converge
@@ -13,5 +13,5 @@
 //
 // Invariants: a heal of a changed value is one PATCH and no read, unless an ignore rule covers the
 // object; fields are never taken from another
-// VidraResource of the installation; an object is deleted only as the one that was read.
+// VidraResource of the installation; an object is deleted only in the state that was read.
 package apply

@@ -31,7 +31,7 @@ type known struct {
 	glass breakglass.Answer
 	// wasSensitive reports a sensitive object before the change, according to its watch or the inventory.
 	wasSensitive ownership.Sensitivity
-	// base is the object for edits of managedFields before the apply, as for ignored fields, where the cause has no object; nil without one.
+	// base is the object for edits of managedFields before the apply, as for ignored fields, where the cause has no object, or nil.
 	base *unstructured.Unstructured
 }
 

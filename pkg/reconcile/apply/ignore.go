@@ -11,7 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// releasable returns the object whose ignored fields are released before an apply of live; nil if there is none.
+// releasable returns the object whose ignored fields are released before an apply of live, or nil.
 func (p *procedure) releasable(live *unstructured.Unstructured) *unstructured.Unstructured {
 	switch {
 	case p.Ignored == nil:

@@ -170,7 +170,7 @@ func (p *procedure) finish(ctx context.Context, live *unstructured.Unstructured)
 // with a conflict if there is one. So it costs one request to create, and changes no object of another client.
 const noVersion = "1"
 
-// create creates the object. An object that lost the label by which it is watched looks deleted, too: it is changed then.
+// create creates the object. An object that lost its watched label looks deleted, too: it is changed then.
 // ApplyUnmet reads the object in the place of one that was never applied.
 func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, error) {
 	anew := p.Unstructured()

@@ -74,7 +74,7 @@ type Result struct {
 	// unknown differences then.
 	Decision policy.Decision
 	Unknown  string
-	// AsSkipped reports an object in the state in which it was last skipped.
+	// AsSkipped reports an object in the state of its last skip.
 	AsSkipped bool
 	// Glass is the answer to its break-glass annotations.
 	Glass breakglass.Answer
@@ -82,7 +82,7 @@ type Result struct {
 	Completed bool
 	// Ending reports that the object is being deleted.
 	Ending bool
-	// Replaced is the reason for its deletion and new creation; empty without one. Replace is
+	// Replaced is the reason for its deletion and new creation, or empty. Replace is
 	// the object that is still to be deleted then.
 	Replaced string
 	Replace  *unstructured.Unstructured

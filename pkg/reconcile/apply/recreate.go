@@ -100,7 +100,7 @@ type Replacement struct {
 	Drift bool
 }
 
-// Blocked returns the reason against the deletion and new creation of the object; nil without one. Its text has no withheld
+// Blocked returns the reason against the deletion and new creation of the object, or nil. Its text has no withheld
 // values.
 func (r *Replacement) Blocked() error {
 	live, entry, d := r.Live, r.Entry, r.Object

@@ -17,10 +17,10 @@ import (
 // maxReferences is how many owner references of an object are followed. More are not seen in practice.
 const maxReferences = 16
 
-// CheckReferences fails for an owner reference of the manifest whose owner does not exist, as in an object that was exported from another
+// CheckReferences fails for an owner reference of the manifest whose owner is absent, as in an object that was exported from another
 // cluster: the garbage collector of Kubernetes would delete the object, or the reference, after each apply. A reference that cannot be followed
 // is none, as for the garbage collector (attemptToDeleteItem in k8s.io/kubernetes/pkg/controller/garbagecollector). get returns nil for an
-// object that does not exist.
+// object that is absent.
 func CheckReferences(ctx context.Context, o *desired.Object, kinds access.Kinds, get func(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error)) error {
 	for i, ref := range o.References {
 		if i < maxReferences && dangles(ctx, o, ref, kinds, get) {
@@ -31,7 +31,7 @@ func CheckReferences(ctx context.Context, o *desired.Object, kinds access.Kinds,
 	return nil
 }
 
-// dangles reports whether the owner of an object does not exist, or is another object of its name.
+// dangles reports whether the owner of an object is absent, or is another object of its name.
 func dangles(ctx context.Context, o *desired.Object, ref metav1.OwnerReference, kinds access.Kinds,
 	get func(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error),
 ) bool {

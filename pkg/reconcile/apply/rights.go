@@ -22,7 +22,7 @@ func (a *Applier) Refused(o *plan.Object, err error, key trigger.ObjectKey, verb
 	}
 }
 
-// NamespaceIsGone asks, as Vidra itself, whether a namespace does not exist.
+// NamespaceIsGone asks, as Vidra itself, whether a namespace is absent.
 func (a *Applier) NamespaceIsGone(ctx context.Context, name string) bool {
 	if name == "" {
 		return false

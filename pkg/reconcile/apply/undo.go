@@ -77,9 +77,9 @@ func (p *procedure) undoEdit(ctx context.Context) (*unstructured.Unstructured, e
 // undo undoes an edit of the object, or removes its defaults, and applies the configuration. invalid is the refusal of an apply before.
 //
 // Each attempt reclaims the additions, which moves their ownership to the manager of the VidraResource, and then applies,
-// which removes them. An operator that ends between the two finds the object differing from what it expects, and applies.
+// which removes them. An operator that ends between the two finds an unexpected object, and applies.
 //
-// Where the object is written to meanwhile, the apply is sent all the same: it reverts what it can, and its answer is the
+// Where the object is written to meanwhile, the apply is sent all the same: it reverts as much as it can, and its answer is the
 // object of the next attempt. Additions of the user who made the edit are a part of the edit meanwhile.
 func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstructured.Unstructured, invalid error) (*unstructured.Unstructured, error) {
 	p.edit, p.edited = &edit, found
@@ -142,7 +142,7 @@ func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstru
 		}
 		if !ownership.Recorded(live) {
 			// managedFields were cleared. After this apply the API server records which fields the object
-			// has, without which it is not known how to take one of them.
+			// has, without which it is unknown how to take one of them.
 			marks := Bare(p.GVK, p.Key)
 			marks.SetResourceVersion(live.GetResourceVersion()) // another write makes it fail
 			p.settings.Signature().Mark(marks)

@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
-// withoutFirstOperator returns managedFields without those of the first operator. It is for an
+// withoutFirstOperator returns managedFields without the entries of the first operator. It is for an
 // object that was just applied for the first time, and that the first operator made for the
 // same VidraResource. Otherwise a field that leaves the manifest one day would stay in the
 // object, because the first operator owns it, too.

@@ -200,7 +200,7 @@ func (l *Lister) failed(at *list, err error, asked, now time.Time) {
 	}
 }
 
-// continuation returns the continue token in the answer to an expired one; empty if it has none.
+// continuation returns the continue token in the answer to an expired one, or empty.
 func continuation(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -128,7 +128,7 @@ type Answer struct {
 	Full bool
 }
 
-// Problem is the reason for which a request has no effect; empty if it has one.
+// Problem is the fault of a request without effect; empty for one with effect.
 func (g Answer) Problem() string {
 	if g.Status == nil || g.Status.State != v1alpha1.BreakGlassIgnored {
 		return ""

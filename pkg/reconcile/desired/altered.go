@@ -25,7 +25,7 @@ const (
 
 // Difference is a field that the API server holds with another value than the manifest says.
 type Difference struct {
-	// Path is written as that of an ownership.Change.
+	// Path is written as the Path of an ownership.Change.
 	Path       string
 	tokens     []string
 	sent, held any
@@ -74,7 +74,7 @@ func Altered(differences []Difference, why string, sent, held *unstructured.Unst
 	return texts
 }
 
-// comparison gathers what differs.
+// comparison gathers the fields that differ.
 type comparison struct{ differences []Difference }
 
 func (c *comparison) compare(path string, tokens []string, sent, held any) {

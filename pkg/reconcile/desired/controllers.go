@@ -62,7 +62,7 @@ var controllerFields = []controllerField{
 	{schema.GroupKind{Kind: "Secret"}, []string{"data", "token"}, func(obj *unstructured.Unstructured, value any) bool {
 		return isToken(obj, value) && isEmpty(obj, value)
 	}},
-	// The token controller, and that of OpenShift, add the Secrets of an account:
+	// The token controller, and its counterpart in OpenShift, add the Secrets of an account:
 	// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#token-controller
 	{schema.GroupKind{Kind: "ServiceAccount"}, []string{"secrets"}, isEmpty},
 	{schema.GroupKind{Kind: "ServiceAccount"}, []string{"imagePullSecrets"}, isEmpty},
@@ -82,7 +82,7 @@ var controllerFields = []controllerField{
 	{anyKind, []string{"metadata", "annotations", "node.alpha.kubernetes.io/ttl"}, always},
 	{anyKind, []string{"metadata", "annotations", "volumes.kubernetes.io/controller-managed-attach-detach"}, always},
 	{anyKind, []string{"metadata", "annotations", "csi.volume.kubernetes.io/nodeid"}, always},
-	// The controllers of container-native load balancing and of Ingresses in GKE report what they made:
+	// The controllers of container-native load balancing and of Ingresses in GKE report their results:
 	// https://cloud.google.com/kubernetes-engine/docs/how-to/standalone-neg, https://github.com/kubernetes/ingress-gce
 	{anyKind, []string{"metadata", "annotations", "cloud.google.com/neg-status"}, always},
 	{anyKind, []string{"metadata", "annotations", "ingress.kubernetes.io/backends"}, always},
@@ -278,7 +278,7 @@ func find(value any, path []string, at string, found func(pointer string, value 
 	}
 }
 
-// controllerRule returns the ignore rule for the fields of an object that its controllers write; nil if there are none.
+// controllerRule returns the ignore rule for the fields of an object that its controllers write, or nil.
 func controllerRule(obj *unstructured.Unstructured) *rule {
 	r := &rule{selector: labels.Everything(), matched: true, controllers: true}
 	for _, path := range controllerFieldsIn(obj) {

@@ -234,7 +234,7 @@ func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured,
 			}
 		}
 	}
-	// What is removed from a list moves what follows.
+	// A removal from a list moves the items after it.
 	slices.SortFunc(paths, func(a, b []string) int { return slices.CompareFunc(b, a, compareTokens) })
 	for _, path := range slices.CompactFunc(paths, slices.Equal) {
 		withoutPath(reduced, path)
@@ -258,7 +258,7 @@ func compareTokens(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// withoutPath is a JSON value without what is at a path, if there is something. It
+// withoutPath is a JSON value without the value at a path, if there is one. It
 // changes the value. Maps and lists that are empty then stay.
 func withoutPath(value any, path []string) any {
 	token, last := path[0], len(path) == 1

@@ -44,7 +44,7 @@ func keysOfItem(token string) [][2]string {
 	return keys
 }
 
-// in returns the paths of what the path selects in a value, with an index for each list item.
+// in returns the paths of the selected parts of a value, with an index for each list item.
 func (p ignorePath) in(value any) (all [][]string) {
 	if len(p) == 0 {
 		return [][]string{nil}

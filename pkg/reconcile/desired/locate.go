@@ -16,7 +16,7 @@ type Located struct {
 	// exemptions are the ignore rules for it.
 	exemptions
 	part Part
-	// stringData is that of a Secret: the object has it in data, as it is applied, and the text does not.
+	// stringData is the field of a Secret: the object has it in data, as it is applied, and the text does not.
 	stringData map[string]any
 }
 
@@ -57,7 +57,7 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 // In returns where the manifest of a VidraResource has the object: the part, the document and the line.
 func (l *Located) In(vr *v1alpha1.VidraResource) string { return placeOf(l.Position).In(vr) }
 
-// Source is the entry of spec.manifestFrom that names what holds the text; nil for spec.manifest.
+// Source is the entry of spec.manifestFrom that has the text; nil for spec.manifest.
 func (l *Located) Source() *v1alpha1.ManifestSource { return l.part.source }
 
 // Line is the line of the part in which a field of the object begins, or the line of the next field

@@ -39,7 +39,7 @@ type Object struct {
 	// Provides is the kind that the object defines, if it is a
 	// CustomResourceDefinition; nil otherwise.
 	Provides *schema.GroupKind
-	// Ignored are the ignore rules for the object; nil if there are none.
+	// Ignored are the ignore rules for the object, or nil.
 	Ignored *Ignored
 	// exemptions are the same rules, with all their paths.
 	exemptions
@@ -76,7 +76,7 @@ func (d *Object) Disclosure(before ownership.Sensitivity, after ...*unstructured
 // Defines reports whether the object is the CustomResourceDefinition of a kind.
 func (d *Object) Defines(kind schema.GroupKind) bool { return d.Provides != nil && *d.Provides == kind }
 
-// Unresolved is an object whose kind is not served, or about which no request may be sent.
+// Unresolved is an object whose kind is unserved, or about which no request may be sent.
 type Unresolved struct {
 	// ID has the namespace that the manifest gives, which may be none.
 	ID  object.Identity
@@ -87,7 +87,7 @@ type Unresolved struct {
 // AwaitsKind reports whether the object is applied when its kind is served.
 func (u Unresolved) AwaitsKind() bool { return u.Why.Reason != v1alpha1.ReasonOutOfScope }
 
-// Is reports whether the object may be the one of the inventory.
+// Is reports whether the object may be the object of an inventory entry.
 func (u Unresolved) Is(id object.Identity) bool {
 	return u.ID.GroupKind == id.GroupKind && u.ID.Name == id.Name &&
 		(u.ID.Namespace == "" || id.Namespace == "" || u.ID.Namespace == id.Namespace) // cluster-scoped ones may name one, too
@@ -95,7 +95,7 @@ func (u Unresolved) Is(id object.Identity) bool {
 
 // Resolved are the objects of a manifest, with how their kinds are served.
 type Resolved struct {
-	// Objects are in the order in which they are applied.
+	// Objects are in the order of their apply.
 	Objects    []*Object
 	Unresolved []Unresolved
 	// Unmatched are the ignore rules that match nothing.
@@ -105,7 +105,7 @@ type Resolved struct {
 // ScopedDestination is where the objects of a manifest are applied.
 type ScopedDestination struct {
 	access.Destination
-	// Scope is what Vidra may do there. Objects that are out of scope stay unresolved.
+	// Scope are the rights of Vidra there. Objects that are out of scope stay unresolved.
 	Scope cluster.Scope
 }
 
@@ -163,7 +163,7 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 	return w, nil
 }
 
-// ErrEmpty is what a manifest without objects fails with. An empty manifest is
+// ErrEmpty is the error of a manifest without objects. An empty manifest is
 // refused because it may be a mistake, and pruning would delete every object.
 var ErrEmpty = errors.New("the manifest holds no object, so nothing is changed or removed: " +
 	"put objects into spec.manifest, or delete the VidraResource to remove what it applied")
@@ -183,7 +183,7 @@ func empty(parts []Part, parsed []manifest.Object) error {
 	return nil
 }
 
-// emptyPart is why a manifest is not applied that has a part without objects.
+// emptyPart is the refusal of a manifest that has a part without objects.
 type emptyPart string
 
 func (e emptyPart) Error() string {
@@ -219,11 +219,11 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 	return mappings, missing
 }
 
-// laterGroups are the groups to which the kinds of a former group of Kubernetes have moved:
+// laterGroups are the present groups of the kinds of a former group of Kubernetes:
 // https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-16
 var laterGroups = map[string][]string{"extensions": {"apps", "networking.k8s.io"}}
 
-// unavailable returns why a kind cannot be applied. It names the version that the API server serves where the manifest has another one.
+// unavailable returns the obstacle to applying a kind. It names the version that the API server serves where the manifest has another one.
 func unavailable(ctx context.Context, kinds access.Kinds, gvk schema.GroupVersionKind, err error) *object.Failure {
 	if meta.IsNoMatchError(err) {
 		for _, group := range append([]string{gvk.Group}, laterGroups[gvk.Group]...) {
@@ -240,7 +240,7 @@ func unavailable(ctx context.Context, kinds access.Kinds, gvk schema.GroupVersio
 const maxQuoted = 63
 
 // newObject prepares an object of the manifest of an owner, for a cluster. The labels of shards are not part of its
-// Configuration: what was applied stays the same in another shard.
+// Configuration, which stays the same in another shard.
 func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping, ignore rules) (*Object, error) {
 	u := obj.Unstructured
 	gvk, namespace := unique.Make(u.GroupVersionKind()).Value(), unique.Make(u.GetNamespace()).Value() // many objects share them

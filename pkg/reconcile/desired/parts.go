@@ -52,7 +52,7 @@ func (p place) In(vr *v1alpha1.VidraResource) string {
 	return at.String()
 }
 
-// oversized is why a manifest is not read whose parts have size bytes so far.
+// oversized is the refusal of a manifest whose parts have size bytes so far.
 func oversized(size int) string {
 	return fmt.Sprintf("the parts of the manifest have %d bytes up to here, and the limit is %d: make several VidraResources of it", size, maxManifest)
 }

@@ -22,12 +22,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Reader reads the parts of manifests from what spec.manifestFrom names.
+// Reader reads the parts of manifests from the sources in spec.manifestFrom.
 type Reader struct {
 	// Sources watches the sources, and Local is the cluster that they are in.
 	Sources *source.Watches
 	Local   access.Destination
-	// Scope is what Vidra may do in Local.
+	// Scope are the rights of Vidra in Local.
 	Scope    cluster.Scope
 	Accounts access.Accounts
 }
@@ -35,7 +35,7 @@ type Reader struct {
 // Parts are the parts of a manifest.
 type Parts struct {
 	Parts []Part
-	// Versions are those of the sources that were read.
+	// Versions are the versions of the sources that were read.
 	Versions map[source.Key]string
 	// Artifacts are the revisions of the artifacts that were read.
 	Artifacts []v1alpha1.SourceStatus
@@ -43,13 +43,13 @@ type Parts struct {
 	Transient bool
 	// NotServed are the kinds of sources that the API server does not serve.
 	NotServed []schema.GroupKind
-	// Missing are the optional parts that do not exist.
+	// Missing are the optional parts that are absent.
 	Missing []MissingPart
 	// Unreadable holds the right that was missing to read a source, with the client.
 	Unreadable map[access.Right]dynamic.Interface
 }
 
-// MissingPart is an optional part that does not exist: Name is for messages, and Namespace is the one that it would be in.
+// MissingPart is an optional part that is absent: Name is for messages, and Namespace is the one that it would be in.
 type MissingPart struct{ Name, Namespace string }
 
 // Gather reads the parts of the manifest of an owner.
@@ -116,7 +116,7 @@ func ReadPartsWith(ctx context.Context, kinds source.Kinds, client dynamic.Inter
 type reading struct {
 	kinds  source.Kinds
 	client dynamic.Interface
-	// scope is what may be read.
+	// scope bounds the sources that may be read.
 	scope cluster.Scope
 	// refused is called with the error of a read.
 	refused func(err error, key source.Key)
@@ -221,7 +221,7 @@ func (r reading) variables(ctx context.Context, got *Parts, vr *v1alpha1.VidraRe
 	return vars, nil
 }
 
-// failure returns why a source cannot be read. name is that of its part, if the error does not have it.
+// failure returns why a source cannot be read. name is that of its part, if the error lacks it.
 func (r reading) failure(got *Parts, err error, key source.Key, name string) *object.Failure {
 	r.refused(err, key)
 	message := err.Error()
@@ -253,7 +253,7 @@ func partOf(vr *v1alpha1.VidraResource, i int, name string, text source.Text) Pa
 	return Part{name: name, text: text.Text, source: from, secret: from.Kind == source.Secret || text.Sensitive, origin: text.Origin, file: text.File}
 }
 
-// withhold has the values of objects that come from a Secret treated as those of a
+// withhold has the values of objects that come from a Secret treated like the values of a
 // Secret are, unless an annotation in the manifest decides it.
 func withhold(objects []manifest.Object) {
 	for _, object := range objects {

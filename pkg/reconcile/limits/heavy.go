@@ -15,7 +15,7 @@ import (
 const (
 	// LightWeight is the most weight of a light reconcile.
 	LightWeight = 4 << 20
-	// LightText is the size from which weighing a text is worth its cost.
+	// LightText is the size of the smallest text that is worth the cost of weighing.
 	LightText = 128 << 10
 	// heavyMemory is the weight that all heavy reconciles parse and apply at a time. The
 	// heaviest manifest takes all of it.

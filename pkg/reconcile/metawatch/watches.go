@@ -106,7 +106,7 @@ func (w *Watches) Owners(key Key) []trigger.Owner {
 	return w.needed.Owners(key)
 }
 
-// Version returns the resourceVersion of the object of a key with a name, empty if the object does not exist. It is not known before
+// Version returns the resourceVersion of the object of a key with a name, empty if the object is absent. It is unknown before
 // the watch has listed the object, nor if the API server refuses the watch.
 func (w *Watches) Version(key Key) (version string, known bool) {
 	one := w.synced(key)
@@ -120,7 +120,7 @@ func (w *Watches) Version(key Key) (version string, known bool) {
 	return "", true
 }
 
-// State returns a text that differs after each change of an object of the key. It is not known when Version is not.
+// State returns a text that differs after each change of an object of the key. It is unknown when Version is not.
 func (w *Watches) State(key Key) (state string, known bool) {
 	one := w.synced(key)
 	if one == nil {
@@ -129,7 +129,7 @@ func (w *Watches) State(key Key) (state string, known bool) {
 	return strconv.FormatUint(one.changes.Load(), 10), true
 }
 
-// synced returns the watch of a key that has listed its objects; nil if there is none.
+// synced returns the watch of a key that has listed its objects, or nil.
 func (w *Watches) synced(key Key) *watch {
 	w.mu.Lock()
 	one := w.watched[key]

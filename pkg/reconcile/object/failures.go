@@ -21,7 +21,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Unavailable returns why the objects of a kind cannot be applied: it is not served,
+// Unavailable returns the obstacle to applying the objects of a kind: it is unserved,
 // or the API server does not answer whether it is.
 func Unavailable(gvk schema.GroupVersionKind, err error) *Failure {
 	if meta.IsNoMatchError(err) {
@@ -62,16 +62,16 @@ func kindTerminating(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "not allowed while custom resource definition is terminating")
 }
 
-// CRDTerminating is why no object is applied of a kind whose CustomResourceDefinition is being
-// deleted: the kind comes back, or not, as one that is not served.
+// CRDTerminating refuses the apply of objects of a kind whose CustomResourceDefinition is being
+// deleted: the kind comes back, or not, as one that is unserved.
 func CRDTerminating(gvk schema.GroupVersionKind) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonKindUnavailable, Message: fmt.Sprintf(
 		"objects of the kind %s of %s can be deleted, but not applied, as while its CustomResourceDefinition is terminating: "+
 			"find out what blocks its deletion, and install it again", gvk.Kind, gvk.GroupVersion())}
 }
 
-// CannotBeKept is why no object of a kind is applied that lacks verbs. Patch alone is
-// what a kind lacks whose CustomResourceDefinition is terminating.
+// CannotBeKept refuses the apply of objects of a kind that lacks verbs. Patch alone is
+// the verb that a kind lacks whose CustomResourceDefinition is terminating.
 func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 	if slices.Equal(lacks, []string{"patch"}) {
 		return CRDTerminating(gvk)
@@ -114,7 +114,7 @@ func Unmergeable(err error) bool {
 	return strings.Contains(text, "failed to create typed live object") || strings.Contains(text, "failed to create manager for existing fields")
 }
 
-// UnservedVersion returns the apiVersion in managedFields for which a write failed, because the API server serves it no longer;
+// UnservedVersion returns the apiVersion in managedFields that failed a write, because the API server serves it no longer;
 // empty for another error. The text is in k8s.io/apiextensions-apiserver/pkg/apiserver/conversion.
 func UnservedVersion(err error) string {
 	if err == nil {
@@ -128,14 +128,14 @@ func UnservedVersion(err error) string {
 }
 
 // MissingNamespace reports whether an error means that the namespace of the object
-// does not exist.
+// is absent.
 func MissingNamespace(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
 		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-// TerminatingNamespace is why an object is not applied whose namespace is terminating.
+// TerminatingNamespace refuses the apply of an object in a terminating namespace.
 func TerminatingNamespace(id Identity) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonNamespaceTerminating, Message: fmt.Sprintf(
 		"waits until the namespace %s, which is being deleted, is there again", id.Namespace)}
@@ -242,7 +242,7 @@ func Message(err error, known ownership.Disclosure) string {
 	return answer.WithoutMessage(err, fields)
 }
 
-// invalidText names the fields that the API server calls invalid, and why, without
+// invalidText names the fields that the API server calls invalid, and its reasons, without
 // the values that causeText leaves out; empty for another error.
 func invalidText(err error, known ownership.Disclosure) string {
 	var status apierrors.APIStatus
@@ -263,7 +263,7 @@ func invalidText(err error, known ownership.Disclosure) string {
 // MaxMessage is how many bytes are kept of one message: the API server quotes values in full.
 const MaxMessage = v1alpha1.MaxProblemMessage
 
-// Failure is why an object is not as it should be.
+// Failure is the fault of an object.
 type Failure struct {
 	Reason  string
 	Message string
@@ -273,7 +273,7 @@ type Failure struct {
 	Until time.Time
 }
 
-// lasting is an error for which an attempt fails again while nothing changes.
+// lasting is an error that stays while nothing changes.
 type lasting struct{ error }
 
 // Unwrap returns the error.

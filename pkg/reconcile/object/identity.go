@@ -30,7 +30,7 @@ func Identify(parts ...[]byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:enough])
 }
 
-// Identity is what makes two mentions of an object the same object. The
+// Identity is equal for two mentions of the same object. The
 // version is not part of it: an object is the same in every version.
 type Identity struct {
 	schema.GroupKind
@@ -104,5 +104,5 @@ func (id Identity) Subject() v1alpha1.Subject {
 	return v1alpha1.Subject{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
-// Stage is the one in which the object is applied.
+// Stage is the stage of the apply of the object.
 func (id Identity) Stage() manifest.Stage { return manifest.StageOf(id.GroupKind, id.Namespace != "") }

@@ -11,7 +11,7 @@ func Labelled(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue
 }
 
-// Signature is what an object shows of an owner: the field manager, the annotation, and the labels of its shards.
+// Signature are the marks of an owner on an object: the field manager, the annotation, and the labels of its shards.
 type Signature struct {
 	owner, Manager, Annotation string
 	shardLabels                []string
@@ -22,7 +22,7 @@ func SignatureOf(installation v1alpha1.Installation, owner string, shardLabels .
 	return Signature{owner, installation.FieldManager(owner), installation.OwnerAnnotationKey(owner), shardLabels}
 }
 
-// Mark sets what every object of an owner has: the labels by which it is watched, and the
+// Mark sets the marks of every object of an owner: the labels that the watches select, and the
 // annotation that names the owner.
 func (s Signature) Mark(u *unstructured.Unstructured) {
 	s.MarkOwner(u)
@@ -54,7 +54,7 @@ func (s Signature) MarkOwner(u *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
-// MissingLabel returns a label by which an object is watched and that it does not have; empty if it has all of them.
+// MissingLabel returns a watched label that an object lacks; empty if it has all of them.
 func (s Signature) MissingLabel(u *unstructured.Unstructured) string {
 	labels := u.GetLabels()
 	if labels[v1alpha1.ManagedByLabel] != v1alpha1.ManagedByValue {

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// brackets are the brackets of a path, in which the API server writes the index of an item, or values in quotes.
+	// brackets are the brackets of a path, around the index of an item, or values in quotes.
 	brackets = regexp.MustCompile(`\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]`)
 	// index matches the brackets with an index.
 	index = regexp.MustCompile(`^\[[0-9]+\]$`)
@@ -55,7 +55,7 @@ func FieldNames(err error) [][]string {
 	return all
 }
 
-// noField is what the API server writes for a cause that concerns the whole object.
+// noField is the field of a cause that concerns the whole object.
 const noField = "<nil>"
 
 // InvalidFields returns the fields that the API server calls invalid, as it writes them; nil if it names none in the way in which it

@@ -23,7 +23,7 @@ type Refusal struct {
 	Unset bool
 }
 
-// String describes what is refused, and why.
+// String describes the refused fields and the reason.
 func (r Refusal) String() string {
 	text := "the API server refuses the change of the object that exists: " + strings.TrimSuffix(r.Answer, ".")
 	if below := r.below(); len(below) > 0 {
@@ -52,7 +52,7 @@ type advice struct {
 	step   string
 }
 
-// otherName is the step for an object to which no advice applies.
+// otherName is the step for an object without other advice.
 const otherName = "Add an object with another name to the manifest, and remove this one when it is not used any more; otherwise "
 
 // inManifest is the step that is possible for every field.
@@ -85,7 +85,7 @@ var advices = []advice{
 	{kind: NamespaceKind, step: "Objects in the namespace are lost when it is deleted: " + inManifest},
 }
 
-// Advice is the smallest step after the refusal; empty if none is known but that of the manifest and of a new object.
+// Advice is the smallest step after the refusal; empty if none is known but a change of the manifest or a new object.
 func (r Refusal) Advice() string {
 	for _, a := range advices {
 		fits := a.field == "" || slices.ContainsFunc(r.Fields, func(field []string) bool {

@@ -34,7 +34,7 @@ type CoOwner struct {
 	// Leaving reports that its latest manifest does not have the object any more, or that it is being deleted: it
 	// will release the object. It is known of the owners that Conflicting returns.
 	Leaving bool
-	// wanted is the object as its latest manifest has it; nil if that is not known. Conflicting sets it.
+	// wanted is the object as its latest manifest has it; nil if that is unknown. Conflicting sets it.
 	wanted *unstructured.Unstructured
 	// Owns reports whether the object shows that it applied it, by the rule of Claimant.Owns. Otherwise
 	// the object may be a copy that only has its annotation.
@@ -62,7 +62,7 @@ type Finder struct {
 	Index *trigger.Index
 	// VidraResources reads them from the cache.
 	VidraResources client.Reader
-	// Elsewhere reads those that the cache does not have, because they are of other shards; nil if it has all.
+	// Elsewhere reads those that the cache lacks, because they are of other shards; nil if it has all.
 	Elsewhere client.Reader
 	// Named knows which of them have an object in their manifest.
 	Named *Named
@@ -241,7 +241,7 @@ func (s *Claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim tri
 	})
 }
 
-// ownedBy reports whether an object is another VidraResource's own by the rule of Owns. entry is that of its inventory; nil if it has none.
+// ownedBy reports whether an object is another VidraResource's own by the rule of Owns. entry is its inventory entry, or nil.
 func ownedBy(vr *v1alpha1.VidraResource, manager string, entry *v1alpha1.ManagedResourceStatus, live *unstructured.Unstructured) bool {
 	other := Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: manager}
 	return other.Owns(live, entry)

@@ -55,7 +55,7 @@ func (s Some) String() string {
 // Member is an object in a container that is removed.
 type Member struct {
 	cluster.Content
-	// Of is the end of messages about its owners, without the owner of the container; empty if there is none.
+	// Of is the end of messages about its owners, without the owner of the container, or empty.
 	Of string
 	// Ours reports that the owner of the container owns it.
 	Ours bool
@@ -88,7 +88,7 @@ func (m Member) identified() *unstructured.Unstructured {
 	return u
 }
 
-// Blocked returns the reason for which a container with these contents stays: empty if it goes. unmanaged is the policy for
+// Blocked returns the reason to keep a container with these contents: empty if it goes. unmanaged is the policy for
 // unmanaged objects in it. Objects with the annotation keep are no reason: they are kept with their container.
 func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) string {
 	switch {
@@ -160,7 +160,7 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 }
 
 // findReceivers finds the VidraResources that have objects of a container in their manifests and own none of them: one that is suspended, or
-// whose manifest cannot be read, has not applied them.
+// whose manifest is unreadable, has not applied them.
 func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Member) error {
 	var ids []object.Identity
 	for _, m := range members {

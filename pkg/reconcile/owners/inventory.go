@@ -33,7 +33,7 @@ func HoldsObject(vr *v1alpha1.VidraResource, at string, id object.Identity, uid 
 	return listedIn(vr, at, id, uid) != nil
 }
 
-// EntryOf returns the inventory entry of an object; nil if there is none.
+// EntryOf returns the inventory entry of an object, or nil.
 func EntryOf(vr *v1alpha1.VidraResource, id object.Identity) *v1alpha1.ManagedResourceStatus {
 	for i := range vr.Status.ManagedResources {
 		if e := &vr.Status.ManagedResources[i]; e.Name == id.Name && object.IdentityOf(e) == id {

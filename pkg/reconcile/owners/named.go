@@ -74,9 +74,9 @@ type Receiver struct {
 	Mentioned bool
 	// Elsewhere reports that its destination is another URL, which may be one of the same cluster.
 	Elsewhere bool
-	// Unknown is the reason for which it is not known whether it has; nil if it is.
+	// Unknown is the obstacle to knowing whether it has, or nil.
 	Unknown error
-	// Empty reports that Unknown is the absence of content: a source of its manifest is not there yet, or its kind is not served.
+	// Empty reports that Unknown is the absence of content: a source of its manifest is not there yet, or its kind is unserved.
 	Empty bool
 	// Unidentified is the error because of which its destination may or may not be the cluster of the object; nil if it is the
 	// same cluster. Finder.Identified sets it.

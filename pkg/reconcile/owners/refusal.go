@@ -5,7 +5,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Refusal is the reason for which an existing object is not adopted.
+// Refusal is the refusal to adopt an existing object.
 type Refusal struct{ Reason, Text string }
 
 // Error implements error.

@@ -5,9 +5,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Completes reports whether an object counts as completed if it does not exist: it had ended successfully, or its
+// Completes reports whether an object counts as completed if it is absent: it had ended successfully, or its
 // manifest says that it runs once. Where it was deleted while no watch showed it, for example while Vidra was down, the
-// end is not known: it counts as completed then, too, because a migration that runs twice may do more harm than one that
+// end is unknown: it counts as completed then, too, because a migration that runs twice may do more harm than one that
 // does not run again. An object that had failed is created again.
 func (o *Object) Completes(cause trigger.Cause) bool {
 	d, entry := o.Desired, o.Entry
@@ -23,7 +23,7 @@ func (o *Object) Completes(cause trigger.Cause) bool {
 }
 
 // absenceExpected reports whether an object that its watch does not show is no difference: it is completed, or the event
-// of its deletion, which has its last status, is about to come. After two resyncs without an event its end is not known.
+// of its deletion, which has its last status, is about to come. After two resyncs without an event its end is unknown.
 func (o *Object) absenceExpected(resync bool) bool {
 	switch {
 	case o.In(v1alpha1.ObjectCompleted):

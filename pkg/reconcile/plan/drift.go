@@ -21,7 +21,7 @@ type Drift struct {
 	// Fields that differ; none if all that is known is that the object is to be
 	// skipped for a while.
 	Fields []ownership.Change
-	// Unknown is the reason for which the differences are unknown.
+	// Unknown is the obstacle to knowing the differences.
 	Unknown string
 	// Configuration is the configuration of the comparison.
 	Configuration string

@@ -39,7 +39,7 @@ func (s *State) Healed(change events.Change, now time.Time, later time.Duration)
 	s.LastHeal = heal
 }
 
-// Note notes what was done to an object, for the Events that follow the status and for the history that
+// Note notes an action on an object, for the Events that follow the status and for the history that
 // is in it.
 func (p *Planner) Note(change events.Change) {
 	s := p.State
@@ -59,7 +59,7 @@ func (s *State) DropFoundAgain() {
 // list.
 func (s *State) Unwritten() bool { return s.Heals > 0 || s.History.Any() }
 
-// TakeUnreported returns what is about to be written into the status, and removes it: objects may be healed during the write.
+// TakeUnreported returns the results that are about to be written into the status, and removes them: objects may be healed during the write.
 func (s *State) TakeUnreported() Unreported {
 	taken := s.Unreported
 	taken.due = s.Schedule.Flush
@@ -67,7 +67,7 @@ func (s *State) TakeUnreported() Unreported {
 	return taken
 }
 
-// ReturnUnreported adds what could not be written.
+// ReturnUnreported adds the results whose write failed.
 func (s *State) ReturnUnreported(taken Unreported) {
 	if s.Heals == 0 {
 		s.LastHeal, s.HealedAt = taken.LastHeal, taken.HealedAt

@@ -159,7 +159,7 @@ func (r *HealthReport) Problems() []v1alpha1.Problem {
 	return slices.Concat(blocked, failed, others)
 }
 
-// HealthOf is the Healthy condition of a status; nil if it has none.
+// HealthOf is the Healthy condition of a status, or nil.
 func HealthOf(s v1alpha1.VidraResourceStatus) *metav1.Condition {
 	return meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy)
 }

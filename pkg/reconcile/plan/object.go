@@ -19,19 +19,19 @@ import (
 // [State.Track], and dropped by [State.ForgetUnused].
 type Object struct {
 	ID object.Identity
-	// Desired is the object as the manifest has it; nil if the manifest does not have it, or
-	// if its kind is not served.
+	// Desired is the object as the manifest has it; nil if the manifest lacks it, or
+	// if its kind is unserved.
 	Desired *desired.Object
 	// Entry is the inventory entry of the object; nil if it is not in the inventory.
 	Entry *v1alpha1.ManagedResourceStatus
 	// Sealed is how the status shows the entry if the object has values that are never shown;
 	// nil if it is not known to have any.
 	Sealed *SealedEntry
-	// Problem is the reason for which the object is not in order; nil without a known problem.
+	// Problem is the fault of the object; nil without a known one.
 	Problem *object.Failure
 	// AwaitsRelease reports that the problem ends when another VidraResource releases the object, which left its manifest.
 	AwaitsRelease bool
-	// LeftAt is since when the manifest does not have the object, as far as this process knows; zero while it has.
+	// LeftAt is since when the manifest lacks the object, as far as this process knows; zero while it has.
 	LeftAt time.Time
 	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
@@ -67,12 +67,12 @@ type Object struct {
 	BackstopSuspect *string
 	// RemovalNote is the note of the Event about its removal.
 	RemovalNote string
-	// LastApply is when the last apply of this process that succeeded began; zero without one.
+	// LastApply is when the last apply of this process that succeeded began, or zero.
 	LastApply time.Time
 	// Healing reports that the loop of objects heals the object, Reserved that a reconcile applies it, or is about to:
 	// then the loop leaves the object to it.
 	Healing, Reserved bool
-	// KindGoneSince is since when the kind of an object that is to be removed is not served;
+	// KindGoneSince is since when the kind of an object that is to be removed is unserved;
 	// zero while it is.
 	KindGoneSince time.Time
 }
@@ -127,7 +127,7 @@ func (s *State) Track(id object.Identity) *Object {
 	return o
 }
 
-// At returns the state of an object of the manifest; nil if the manifest does not have it.
+// At returns the state of an object of the manifest; nil if the manifest lacks it.
 func (s *State) At(key trigger.ObjectKey) *Object {
 	o := s.Objects[object.Identity{GroupKind: s.kinds[key.GVR], Namespace: key.Namespace, Name: key.Name}]
 	if o == nil || o.Desired == nil || o.Desired.Key != key {

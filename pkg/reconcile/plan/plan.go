@@ -12,7 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Why is the cause of an apply of an object.
+// Why is the cause of the apply of an object.
 type Why int
 
 const (
@@ -37,18 +37,18 @@ type Task struct {
 	Decision policy.Decision
 	// Seen are the changes of another writer that were seen before and stayed.
 	Seen []ownership.Change
-	// Completes reports that the object counts as completed if it does not exist.
+	// Completes reports that the object counts as completed if it is absent.
 	Completes bool
 	// Begun reports that an apply may have been sent before whose answer was not reported.
 	Begun bool
 }
 
-// Entry is the inventory entry of the object; nil if it has none.
+// Entry is the inventory entry of the object, or nil.
 func (t Task) Entry() *v1alpha1.ManagedResourceStatus { return t.Known.Entry }
 
 // Input is the knowledge before a plan is made.
 type Input struct {
-	// manifest are the objects of the manifest, in its order, and others those that it does not have.
+	// manifest are the objects of the manifest, in its order, and others those that it lacks.
 	manifest, others []*Object
 	unresolved       []desired.Unresolved
 	// preconditions returns the obstacles of an object.
@@ -76,7 +76,7 @@ type preconditions struct {
 	held bool
 	// contended reports that it is contended, and its next heal is not due.
 	contended bool
-	// completes reports that it counts as completed if it does not exist.
+	// completes reports that it counts as completed if it is absent.
 	completes bool
 	// decision is the decision about a change of it.
 	decision policy.Decision
@@ -141,7 +141,7 @@ func unfinished(state v1alpha1.ObjectState) bool {
 }
 
 // leftovers are the objects of the inventory that the manifest lacks. An object that waits for its kind is still in the
-// manifest, under its namespace there or under the one that it was given.
+// manifest, under its namespace there or under the namespace that it was given.
 func leftovers(in Input) []object.Identity {
 	var gone []object.Identity
 	for _, o := range in.others {

@@ -37,7 +37,7 @@ type Refused struct {
 	key trigger.ObjectKey
 	// manager is the field manager that owns the field in conflict; empty if the whole object was the reason.
 	manager string
-	// Other is the VidraResource of that manager; empty if it is not known.
+	// Other is the VidraResource of that manager; empty if it is unknown.
 	Other string
 	// obstacles are the objects beside it that the refusal depends on.
 	obstacles []metawatch.Key

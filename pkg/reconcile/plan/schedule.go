@@ -69,10 +69,10 @@ const (
 type Schedule struct {
 	// Resync is when every object is considered.
 	Resync time.Time
-	// Retry is the time of the next attempt after a failure; zero without one. Retries counts the failed attempts in a row.
+	// Retry is the time of the next attempt after a failure, or zero. Retries counts the failed attempts in a row.
 	Retry   time.Time
 	Retries int
-	// Flush is when the status counts the reverts; zero if there are none.
+	// Flush is when the status counts the reverts, or zero.
 	Flush time.Time
 	// Suspects is when the suspects of the backstop are compared with the API server.
 	Suspects time.Time

@@ -6,7 +6,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Scope is what one reconcile does. It is decided once, by DecideScope, and not changed.
+// Scope is the work of one reconcile. It is decided once, by DecideScope, and not changed.
 type Scope struct {
 	// All reports that every object is considered, and not only those that the causes name.
 	All bool
@@ -15,7 +15,7 @@ type Scope struct {
 	Changed, Sources bool
 	// Resync reports that it is time to consider every object without a cause.
 	Resync bool
-	// Retry reports that what failed is tried again.
+	// Retry reports that failed objects are tried again.
 	Retry bool
 	// flush reports that it is time for the status to count reverts.
 	flush bool
@@ -23,7 +23,7 @@ type Scope struct {
 	Suspects bool
 }
 
-// ScopeInput is what a scope is decided from.
+// ScopeInput are the facts that a scope is decided from.
 type ScopeInput struct {
 	Now time.Time
 	// Generation is that of the spec, Read the one that was read last, and Observed the one
@@ -32,7 +32,7 @@ type ScopeInput struct {
 	// Finalizing reports that all objects are removed or released.
 	Finalizing bool
 	// SourcesChanged reports that a source of the manifest has changed; SourcesUnknown, that
-	// the version of one is not known.
+	// the version of one is unknown.
 	SourcesChanged, SourcesUnknown bool
 	// Reread reports that the manifest has to be read again; AccountMissing, that it was not
 	// read for want of an account.
@@ -45,7 +45,7 @@ type ScopeInput struct {
 	ComparesObjects, HasSuspects bool
 }
 
-// DecideScope returns what a reconcile does.
+// DecideScope returns the work of a reconcile.
 func DecideScope(in ScopeInput) Scope {
 	var s Scope
 	due := func(at time.Time) bool { return !in.Now.Before(at) }

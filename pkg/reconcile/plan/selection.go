@@ -84,7 +84,7 @@ func (p *Planner) recomputes() bool {
 	return now
 }
 
-// Plan decides what to do, and forgets failures of what is no longer wanted.
+// Plan decides about the work, and forgets failures of objects that are no longer wanted.
 func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) Plan {
 	tracing.Causes(ctx, causes)
 	s := p.State
@@ -110,7 +110,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 	return todo
 }
 
-// preconditions is what is known of an object before a plan is made.
+// preconditions are the facts about an object before a plan.
 func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Cause) preconditions {
 	d := o.Desired
 	kept, _, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
@@ -144,6 +144,9 @@ func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 	for _, t := range todo.Apply {
 		if t.Why == WhyDrift || t.Why == WhyRetry {
 			now = append(now, t)
+			continue
+		}
+		if t.Known.Foreign { // there is nothing to apply
 			continue
 		}
 		waits = true

@@ -78,7 +78,7 @@ func (s *State) hasUnapplied() bool {
 const RemovalSettle = time.Second
 
 // PartGrace is how long an optional part of the manifest must not exist before the objects are removed that it may have had:
-// a part that is replaced does not exist in between.
+// a part that is replaced is absent in between.
 const PartGrace = 15 * time.Second
 
 // RemovalDelay is the time between the departure of objects from the manifest and their removal, and the text about them

@@ -42,7 +42,7 @@ type State struct {
 	// Kubeconfig identifies the kubeconfig of the destination, sealed as the status has it; empty for the
 	// local cluster.
 	Kubeconfig string
-	// ClusterUID is the identity of a remote destination; empty if it is not known, and for the local cluster.
+	// ClusterUID is the identity of a remote destination; empty if it is unknown, and for the local cluster.
 	ClusterUID string
 	// AppliedAs is the account with which the manifest was last read, as the status has it.
 	AppliedAs *v1alpha1.AppliedAsStatus
@@ -57,12 +57,12 @@ type State struct {
 	// has those that the manifest has, in the order in which they are applied.
 	Objects          map[object.Identity]*Object
 	Manifest, Others []*Object
-	// kinds are those of the objects in Manifest.
+	// kinds are the kinds of the objects in Manifest.
 	kinds      map[schema.GroupVersionResource]schema.GroupKind
 	Unresolved []desired.Unresolved
-	// Reread reports that what was read is to be read again: a kind is gone.
+	// Reread reports that the manifest is to be read again: a kind is gone.
 	Reread bool
-	// Stalled is why generation cannot be read; nil if it can.
+	// Stalled is the obstacle to reading generation, or nil.
 	Stalled *object.Failure
 	// Unmatched are the ignore rules that match nothing.
 	Unmatched []string
@@ -75,7 +75,7 @@ type State struct {
 	Watches map[watchregistry.Key]watchregistry.Status
 	// FailingSources are the states of the watches of spec.manifestFrom that fail, by the names of the sources.
 	FailingSources map[string]watchregistry.Status
-	// Health is what is known of the health of the objects; nil if nothing is.
+	// Health is the known health of the objects; nil if it is unknown.
 	Health *HealthReport
 	// Schedule is when there is something to do without a cause.
 	Schedule Schedule
@@ -150,7 +150,7 @@ func (s *State) SetAccount(account string, generation int64) {
 	}
 }
 
-// AppliedBefore is what a claim on an object expects after a restart.
+// AppliedBefore is the expectation of a claim on an object after a restart.
 func AppliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.Applied, bool) {
 	digest, err := ownership.ParseDigest(e.Digest)
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *State) Entries() (entries []v1alpha1.ManagedResourceStatus) {
 	return entries
 }
 
-// waitingKinds are the objects of the manifest whose kinds are not served.
+// waitingKinds are the objects of the manifest whose kinds are unserved.
 func (s *State) waitingKinds() map[object.Identity]bool {
 	waiting := make(map[object.Identity]bool, len(s.Unresolved))
 	for _, u := range s.Unresolved {

@@ -1,5 +1,5 @@
 // Package policy decides whether Vidra may write to an object: whether it reverts an edit, and whether it removes an object. It is
-// pure: callers find out the facts, in the order in which a decision asks for them.
+// pure: callers find out the facts, in the order of the questions of a decision.
 //
 // Each rule returns one value. That of an edit is [Revert], or [Leave] with a reason and a time; that of a removal is [Remove], [Keep] or
 // [Wait]. [FirstOf] combines rules about edits, and [Decide] those about removals. The reconciler, `vidra diff` and `vidra forecast` call the

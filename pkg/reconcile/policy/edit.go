@@ -95,7 +95,7 @@ func OfMode(vr *v1alpha1.VidraResource) Decision {
 	return Revert
 }
 
-// OfBreakGlass is the decision of the break-glass annotations that answer is about; nil if there are none. longest is the present maximum,
+// OfBreakGlass is the decision of the break-glass annotations that answer is about, or nil. longest is the present maximum,
 // which may be lower than at the time of the answer.
 func OfBreakGlass(answer *v1alpha1.BreakGlassStatus, longest time.Duration, now time.Time) Decision {
 	if !breakglass.Exempts(answer, now) || !now.Before(answer.Since.Add(longest)) {
@@ -114,7 +114,7 @@ func Exemption(answer *v1alpha1.BreakGlassStatus) string {
 	return fmt.Sprintf("its annotations exempt it until %s: %s", answer.Until.UTC().Format(time.RFC3339), answer.Message)
 }
 
-// OfUnreadable is the decision while the manifest cannot be read, for a reason of conditions.
+// OfUnreadable is the decision while the manifest is unreadable, for a reason of conditions.
 func OfUnreadable(vr *v1alpha1.VidraResource, reason string) Decision {
 	return Leave(Unreadable, "nothing is reverted until the manifest can be read ("+reason+")", time.Time{}).silently(vr.DriftMode() == v1alpha1.DriftIgnore)
 }
@@ -147,9 +147,9 @@ func OfAdditions(policy v1alpha1.AdditionsPolicy) Decision {
 type Adoption struct {
 	// Policy is spec.adopt.
 	Policy v1alpha1.AdoptPolicy
-	// Differences describes the fields that its adoption would change; empty if there are none. It counts with IfIdentical alone.
+	// Differences describes the fields that its adoption would change, or empty. It counts with IfIdentical alone.
 	Differences string
-	// Manager is the field manager of another Vidra installation that applies the object; empty without one.
+	// Manager is the field manager of another Vidra installation that applies the object, or empty.
 	Manager string
 }
 

@@ -60,7 +60,7 @@ const (
 	ContentsUnknown
 	// Occupied is the reason of a container with objects that a user has to remove first.
 	Occupied
-	// Unserved is the reason of an object whose kind exists and is not served; KindUnknown, of one whose kind may exist.
+	// Unserved is the reason of an object whose kind exists and is unserved; KindUnknown, of one whose kind may exist.
 	Unserved
 	KindUnknown
 )
@@ -77,7 +77,7 @@ type Removal struct {
 	Until time.Time
 	// Owners are the other owners of a Shared object.
 	Owners []owners.CoOwner
-	// Receiver is the VidraResource that has the object in its manifest; nil without one.
+	// Receiver is the VidraResource that has the object in its manifest, or nil.
 	Receiver *owners.Receiver
 }
 
@@ -138,7 +138,7 @@ type Departure struct {
 type Facts interface {
 	// Stale returns an error if the VidraResource has changed since the decision to remove the object, or may have.
 	Stale(ctx context.Context) error
-	// BreakGlass returns the answer to the break-glass annotations of the object; nil without one.
+	// BreakGlass returns the answer to the break-glass annotations of the object, or nil.
 	BreakGlass() *v1alpha1.BreakGlassStatus
 	// Owners returns the other VidraResources that own the object.
 	Owners(ctx context.Context) ([]owners.CoOwner, error)

@@ -19,7 +19,7 @@ const (
 	evenly = 6
 )
 
-// Report is what is known of an apply that has not ended.
+// Report is the known state of an apply that has not ended.
 type Report struct {
 	// Total is how many objects are to be applied. Applied of them are, and Failed have failed.
 	Total, Applied, Failed int
@@ -72,7 +72,7 @@ func (r *Run) Applied() {
 	r.now.Applied++
 }
 
-// Failed notes that an object could not be applied, and why.
+// Failed notes the failed apply of an object, and its reason.
 func (r *Run) Failed(why v1alpha1.Problem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

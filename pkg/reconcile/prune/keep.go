@@ -34,7 +34,7 @@ type stayed struct {
 }
 
 // readAsVidra reads, as Vidra itself, an object that the account of the VidraResource may not
-// read; nil if it does not exist.
+// read; nil if it is absent.
 func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live *unstructured.Unstructured, known bool) {
 	if a.User == "" {
 		return nil, false
@@ -44,7 +44,7 @@ func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live 
 }
 
 // removeUnread returns the outcome for an object that the account of the VidraResource may not read, which failed. An object
-// that does not exist, or is not ours, needs no removal. The outcome is the same for both, so that it does not show which
+// that is absent, or is not ours, needs no removal. The outcome is the same for both, so that it does not show which
 // objects exist.
 func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, failed error) Removal {
 	live, known := a.readAsVidra(ctx, key)

@@ -25,10 +25,10 @@ import (
 
 // Removal is the outcome of the removal of one object.
 type Removal struct {
-	// Gone reports that the object is no longer ours: it does not exist, or others
+	// Gone reports that the object is no longer ours: it is absent, or others
 	// own it.
 	Gone bool
-	// Absent reports that it does not exist.
+	// Absent reports that it is absent.
 	Absent bool
 	// Deleted reports that a deletion was accepted, now or before. waitsFor is the known obstacle of its end; blocked, that it
 	// has waited for long.
@@ -42,13 +42,13 @@ type Removal struct {
 	Released bool
 	// unmanaged reports that it was left in place, unmanaged.
 	unmanaged bool
-	// missing reports that its kind is not served, in no version; goneWithKind, that the kind was deleted, and the object
+	// missing reports that its kind is unserved, in no version; goneWithKind, that the kind was deleted, and the object
 	// with it.
 	missing, goneWithKind bool
 	// kept reports that the object itself asks to be left in place; unsure, that this is
 	// not known.
 	kept, unsure bool
-	// outOfScope is the reason for which no request is sent about it; nil if one is.
+	// outOfScope refuses all requests about it; nil if they are sent.
 	outOfScope *object.Failure
 	// waits is the decision that delays the removal; the zero value if there is none.
 	waits policy.Removal
@@ -61,7 +61,7 @@ type Removal struct {
 	// glass is the answer to its break-glass annotations.
 	glass breakglass.Answer
 	Err   error
-	// former is the outcome of the attempt to remove it as the account that the spec named before; empty without one.
+	// former is the outcome of the attempt to remove it as the account that the spec named before, or empty.
 	former string
 	// disclosure is the decision about its values.
 	disclosure ownership.Disclosure
@@ -88,7 +88,7 @@ type Remover struct {
 
 // remove deletes or releases an object: it deletes the object if no other VidraResource owns it
 // with us, and otherwise releases our fields only. An object that is not ours at this
-// moment is not changed.
+// moment is unchanged.
 func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
 	done := a.removeIn(ctx, e)
 	if done.missing && done.key.Name != "" { // discovery was behind
@@ -103,7 +103,7 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	return done
 }
 
-// removeMissing returns the outcome for an object whose kind is not served, for longer than an API server takes to start. The
+// removeMissing returns the outcome for an object whose kind is unserved, for longer than an API server takes to start. The
 // object exists as long as the CustomResourceDefinition of its kind does, and was deleted with it. The objects of an extension
 // API server exist wherever that keeps them.
 func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
@@ -239,7 +239,7 @@ func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstr
 
 // handOver releases an object that others own, and retries their applies. If they only claim the object, or have not applied
 // it yet, the first of them gets our fields: without them the object might be empty, or refused, until that owner
-// applies it, and an apply removes those that its manifest does not have.
+// applies it, and an apply removes those that its manifest lacks.
 func (a *Remover) handOver(ctx context.Context, about *departure, others []owners.CoOwner) Removal {
 	done, key, live := Removal{}, about.key, about.of.Live
 	if owners.OnlyClaimed(live, others) {

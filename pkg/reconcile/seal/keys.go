@@ -41,7 +41,7 @@ func (k Keys) Seal(place, text string) string {
 	return Prefix + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// Open returns the text that was sealed for a place. It fails if the key is not known.
+// Open returns the text that was sealed for a place. It fails if the key is unknown.
 func (k Keys) Open(place, sealed string) (text string, ok bool) {
 	encoded, found := strings.CutPrefix(sealed, Prefix)
 	raw, err := base64.RawURLEncoding.DecodeString(encoded)

@@ -22,13 +22,13 @@ const (
 )
 
 // Store holds the keys that seal digests of sensitive objects. They are in a Secret of the operator's namespace, which is made
-// if it does not exist and read once. It is safe for concurrent use.
+// if it is absent and read once. It is safe for concurrent use.
 type Store struct {
 	// Secrets reads and makes the Secret.
 	Secrets typedcorev1.SecretsGetter
 	// Namespace is the namespace of the operator. Without it a key of the process is used.
 	Namespace string
-	// Log has the reason for which a key of the process is used.
+	// Log has the reason to use a key of the process.
 	Log logr.Logger
 
 	// mu guards keys.
@@ -88,7 +88,7 @@ func (k *Store) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// keysIn returns the keys that a Secret holds, the current one first, or the reason for which it has none.
+// keysIn returns the keys that a Secret holds, the current one first, or the fault of a Secret without keys.
 func keysIn(secret *corev1.Secret) (keys Keys, why string) {
 	all := [][]byte{secret.Data[currentDigestKey]}
 	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {

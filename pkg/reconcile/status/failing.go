@@ -16,7 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
 )
 
-// failureOf returns the reason for which a task failed.
+// failureOf returns the failure of a task.
 func failureOf(r apply.Result) object.Failure {
 	why := object.Explain(r.Err, r.GVK, r.ID, r.Shown)
 	if r.Why == plan.WhyDrift && why.Reason == v1alpha1.ReasonManifestInvalid {

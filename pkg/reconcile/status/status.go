@@ -16,18 +16,18 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// Outcome is what a reconcile knows at its end.
+// Outcome is the knowledge of a reconcile at its end.
 type Outcome struct {
 	generation int64
-	// request is the one for a reconcile; empty if there is none.
+	// request is the request for a reconcile, or empty.
 	request string
-	// Stalled is why nothing was done, and its reason.
+	// Stalled is the obstacle to all work, and its reason.
 	Stalled *object.Failure
 	// Compared reports that the objects were compared nevertheless.
 	Compared bool
-	// Blocked is why nothing can be done at present.
+	// Blocked is the obstacle to all work at present.
 	Blocked *object.Failure
-	// Source is why parts of the manifest cannot be read, while those that were read
+	// Source is why parts of the manifest is unreadable, while those that were read
 	// before are kept.
 	Source *object.Failure
 	// Waiting is why a newer manifest is not applied yet; nil if none waits.
@@ -37,10 +37,10 @@ type Outcome struct {
 	// Unobserved is an object that its watch has not shown as it was applied; nil if there is
 	// none.
 	Unobserved *v1alpha1.ProblemObject
-	// wait reports that Ready waits for health, which is what is known of it.
+	// wait reports that Ready waits for health, as far as it is known.
 	wait   bool
 	Health *plan.HealthReport
-	// warnings are those of the API server; nil if it is not known which there are.
+	// warnings are those of the API server; nil if it is unknown which there are.
 	warnings []v1alpha1.Problem
 	// Deleting reports that the VidraResource is being deleted; Finalizers are those of other
 	// controllers that it still has when its objects are gone.
@@ -69,12 +69,12 @@ type Outcome struct {
 	appliedAs *v1alpha1.AppliedAsStatus
 	// sources are the revisions of the artifacts from which the manifest was last read.
 	sources []v1alpha1.SourceStatus
-	// Synced reports that this reconcile applied what was left of the manifest.
+	// Synced reports that this reconcile applied the rest of the manifest.
 	Synced bool
 	now    time.Time
 }
 
-// Conclusion adds to an outcome what the states of the objects hold.
+// Conclusion adds the states of the objects to an outcome.
 func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.State
 	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now

@@ -125,7 +125,7 @@ func (a *artifacts) noting(err error) error {
 	return err
 }
 
-// kindGone reports whether an error means that the kind is not served: it names no object.
+// kindGone reports whether an error means that the kind is unserved: it names no object.
 func kindGone(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -115,7 +115,7 @@ func invalid(what string, base *url.URL, why string) *Error {
 // origin returns scheme and host of a URL.
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// messagesOf returns the messages of the errors in an answer of Infrahub; empty if it has none. An error without a message
+// messagesOf returns the messages of the errors in an answer of Infrahub, or empty. An error without a message
 // counts, in whatever form it is.
 func messagesOf(body []byte) string {
 	var answer struct {

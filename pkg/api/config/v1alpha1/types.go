@@ -1,7 +1,7 @@
 // Package v1alpha1 is the file that the flag --config of the operator names.
 //
 // Each flag of the operator has one field, whose name is the flag's in camelCase, except --config,
-// --version and --help. The flag's description is the field's. A field that is not set has the
+// --version and --help. The flag's description is the field's. A field that is unset has the
 // flag's default.
 package v1alpha1
 
