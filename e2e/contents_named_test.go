@@ -105,7 +105,11 @@ func TestNamespaceWithNamedObjects(t *testing.T) {
 				awaitReady(t, home)
 				return
 			}
-			cluster.AwaitNotReadyFor(t, 3*patience, home, v1alpha1.ReasonDeletionBlocked, "Namespace "+ns, "it holds ConfigMap "+ns+"/page"+strings.ReplaceAll(tc.says, "OTHER", other))
+			says := []string{"Namespace " + ns, "it holds ", "ConfigMap " + ns + "/page" + strings.ReplaceAll(tc.says, "OTHER", other)}
+			if tc.moved { // it is listed by the receiver, or will be
+				says = []string{"Namespace " + ns, "ConfigMap " + ns + "/page ", "VidraResource " + other}
+			}
+			cluster.AwaitNotReadyFor(t, 3*patience, home, v1alpha1.ReasonDeletionBlocked, says...)
 			require.Equal(t, uid, get(t, page).GetUID(), tc.reason)
 			require.Nil(t, get(t, namespace).GetDeletionTimestamp())
 			require.NoError(t, mergePatch(vidraResourceOf(other, "", ""), `{"metadata":{"finalizers":null}}`))
