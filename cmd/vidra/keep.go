@@ -66,7 +66,7 @@ func (f *keepFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	if err != nil {
 		return err
 	}
-	client, err := f.kube.writes()
+	client, err := f.writes()
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func TestKeepEdit(t *testing.T) {
 			kept := vidra(t, append(args, "--yes")...)
 			require.Equal(t, 0, kept.code, kept.stderr)
 			want := strings.Replace(before, tt.old, tt.text, 1)
-			require.NotEqual(t, before, want)
+			require.NotEqual(t, want, before)
 			if name != "removed" { // its document is written again
 				require.Equal(t, want, text(), tt.reason)
 			}
