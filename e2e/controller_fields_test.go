@@ -145,10 +145,10 @@ func TestBindingsFromRevert(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "robot"}}
 	require.NoError(t, admin.Create(t.Context(), account))
 	claim := declaredObject(t, ns, claimOf("claim", "one"), "PersistentVolumeClaim", "claim")
-	require.NoError(t, unstructured.SetNestedField(claim.Object, "none", "spec", "storageClassName"))
+	require.NoError(t, unstructured.SetNestedField(claim.Object, ns, "spec", "storageClassName")) // no volume of another test fits
 	require.NoError(t, admin.Create(t.Context(), claim))
-	const empty = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: lost\n  annotations: {pv.kubernetes.io/bind-completed: \"yes\", pv.kubernetes.io/bound-by-controller: \"yes\"}\n" +
-		"spec:\n  accessModes: [ReadWriteOnce]\n  storageClassName: none\n  resources: {requests: {storage: 1Gi}}\n"
+	empty := "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: lost\n  annotations: {pv.kubernetes.io/bind-completed: \"yes\", pv.kubernetes.io/bound-by-controller: \"yes\"}\n" +
+		"spec:\n  accessModes: [ReadWriteOnce]\n  storageClassName: " + ns + "\n  resources: {requests: {storage: 1Gi}}\n"
 	cases := map[string]struct {
 		reason, kind, name, manifest string
 		paths                        [][]string
@@ -156,7 +156,7 @@ func TestBindingsFromRevert(t *testing.T) {
 		"Volume": {
 			"A volume without the UID of its claim waits to be bound again.", "PersistentVolume", ns,
 			"apiVersion: v1\nkind: PersistentVolume\nmetadata:\n  name: " + ns + "\n  annotations: {pv.kubernetes.io/bound-by-controller: \"yes\"}\nspec:\n  accessModes: [ReadWriteOnce]\n" +
-				"  capacity: {storage: 1Gi}\n  persistentVolumeReclaimPolicy: Retain\n  storageClassName: none\n  hostPath: {path: /nowhere}\n" +
+				"  capacity: {storage: 1Gi}\n  persistentVolumeReclaimPolicy: Retain\n  storageClassName: " + ns + "\n  hostPath: {path: /nowhere}\n" +
 				"  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: " + ns + ", name: claim, uid: " + string(claim.GetUID()) + "}\n",
 			[][]string{{"spec", "claimRef", "uid"}, {"metadata", "annotations", "pv.kubernetes.io/bound-by-controller"}},
 		},
