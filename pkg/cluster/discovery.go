@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -177,4 +178,10 @@ func missingVerbs(verbs []string) []string {
 		}
 	}
 	return lacks
+}
+
+// IsNoResource reports whether an error means that the API server serves no such resource: it names no object.
+func IsNoResource(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
 }

@@ -3,7 +3,6 @@ package insight
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/internal/answer"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 )
@@ -67,7 +67,7 @@ func AsVidraResource(u *unstructured.Unstructured) (*v1alpha1.VidraResource, err
 // VidraResource reads a VidraResource. An error has the next step of the user.
 func (c *Client) VidraResource(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
 	vr, err := c.resources.Get(ctx, name)
-	if apierrors.IsNotFound(err) && !IsNoResource(err) {
+	if apierrors.IsNotFound(err) && !cluster.IsNoResource(err) {
 		all, _ := c.VidraResources(ctx, "") // without the right to list them, none is proposed
 		return nil, c.program.noVidraResource(name, all)
 	} else if err != nil {
@@ -102,7 +102,7 @@ func (p Program) VidraResourceError(verb, name string, err error) error {
 	case answer.LacksRight(err):
 		return fmt.Errorf("you may not %s VidraResources, which have no namespace: ask for a ClusterRoleBinding to a role with "+
 			"that right on %s, such as %s: %w", verb, v1alpha1.Resource.GroupResource(), roleFor(verb), err)
-	case apierrors.IsNotFound(err) && name != "" && !IsNoResource(err):
+	case apierrors.IsNotFound(err) && name != "" && !cluster.IsNoResource(err):
 		return p.noVidraResource(name, nil)
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster serves no VidraResources: install Vidra, or name another cluster with --context: %w", err)
@@ -116,12 +116,6 @@ func roleFor(verb string) string {
 		return "vidra-vidraresource-viewer"
 	}
 	return "vidra-vidraresource-editor"
-}
-
-// IsNoResource reports whether the API server does not serve the resource, rather than one object of it.
-func IsNoResource(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
 }
 
 // Remote reports whether the objects of a VidraResource are in another cluster.

@@ -49,7 +49,7 @@ func listAt(live, conf any, path string) (items []any, pointer string) {
 			}
 			fields, _ := conf.(map[string]any)
 			live, conf, path = at[name], fields[name], strings.TrimPrefix(path, "."+name)
-			token = strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+			token = escapePointer.Replace(name)
 			if name == "" {
 				return nil, ""
 			}

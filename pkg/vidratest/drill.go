@@ -130,7 +130,7 @@ func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, withi
 
 // setAnnotation changes the value of an annotation, if it is the expected one.
 func (k *keeper) setAnnotation(ctx context.Context, annotation, from, to string) (*unstructured.Unstructured, error) {
-	path := "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(annotation)
+	path := ownership.Field{Tokens: []string{"metadata", "annotations", annotation}}.Pointer()
 	patch, err := json.Marshal([]map[string]string{{"op": "test", "path": path, "value": from}, {"op": "replace", "path": path, "value": to}})
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch: %w", err)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -207,7 +208,7 @@ func (c *Client) Prepare(ctx context.Context, q Creation) (*Prepared, error) {
 		if !live.DeletionTimestamp.IsZero() {
 			return nil, fmt.Errorf("VidraResource %s is being deleted: try again when it is gone", q.Name)
 		}
-	case !apierrors.IsNotFound(err) || insight.IsNoResource(err):
+	case !apierrors.IsNotFound(err) || cluster.IsNoResource(err):
 		return nil, c.program.VidraResourceError("get", q.Name, err)
 	}
 	namespace := cmp.Or(q.Namespace, q.DefaultNamespace)
@@ -339,9 +340,6 @@ func (c *Client) applyVidraResource(ctx context.Context, u *unstructured.Unstruc
 	return insight.AsVidraResource(applied)
 }
 
-// noVersion is a resourceVersion that no object has: an apply with it creates an object, and fails if there is one.
-const noVersion = "1"
-
 // errChanged is the error about a VidraResource whose spec another writer has changed.
 var errChanged = errors.New("it was changed meanwhile: run the command again")
 
@@ -349,7 +347,7 @@ var errChanged = errors.New("it was changed meanwhile: run the command again")
 func (c *Client) applyAsRead(ctx context.Context, p *Prepared) (vr *v1alpha1.VidraResource, err error) {
 	body, before := p.body.DeepCopy(), p.before
 	if before == nil {
-		body.SetResourceVersion(noVersion)
+		body.SetResourceVersion(object.NoVersion)
 		if vr, err = c.applyVidraResource(ctx, body); apierrors.IsConflict(err) {
 			return nil, fmt.Errorf("VidraResource %s: %w", body.GetName(), errChanged)
 		}

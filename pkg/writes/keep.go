@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +28,7 @@ func (c *Client) WriteEdit(ctx context.Context, k *insight.Kept) error {
 	what := "VidraResource " + name
 	if k.Source != nil {
 		key := source.KeyOf(k.Owner, *k.Source)
-		at, name, field, what = c.part(key), key.Name, "/data/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(k.Source.Key), key.String()
+		at, name, field, what = c.part(key), key.Name, ownership.Field{Tokens: []string{"data", k.Source.Key}}.Pointer(), key.String()
 	}
 	operations := []ownership.PatchOp{{Op: "test", Path: field, Value: k.Before}, {Op: "replace", Path: field, Value: k.After}}
 	body, err := json.Marshal(operations)

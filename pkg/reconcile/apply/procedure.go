@@ -166,15 +166,11 @@ func (p *procedure) finish(ctx context.Context, live *unstructured.Unstructured)
 	return live, nil
 }
 
-// noVersion is a resourceVersion that no object has: an apply with it creates an object, and is refused
-// with a conflict if there is one. So it costs one request to create, and changes no object of another client.
-const noVersion = "1"
-
 // create creates the object. An object that lost its watched label looks deleted, too: it is changed then.
 // ApplyUnmet reads the object in the place of one that was never applied.
 func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, error) {
 	anew := p.Unstructured()
-	anew.SetResourceVersion(noVersion)
+	anew.SetResourceVersion(object.NoVersion)
 	live, err := p.applyObject(ctx, anew)
 	live, err = p.confirm(ctx, live, err)
 	switch {

@@ -30,6 +30,10 @@ func Identify(parts ...[]byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:enough])
 }
 
+// NoVersion is a resourceVersion that no object has: an apply with it creates an object, and is refused
+// with a conflict if there is one. So it costs one request to create, and changes no object of another client.
+const NoVersion = "1"
+
 // Identity is equal for two mentions of the same object. The
 // version is not part of it: an object is the same in every version.
 type Identity struct {

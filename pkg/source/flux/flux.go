@@ -127,12 +127,7 @@ func (a *artifacts) noting(err error) error {
 
 // kindGone reports whether an error means that the kind is unserved: it names no object.
 func kindGone(err error) bool {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details == nil || details.Name == ""
+	return apierrors.IsNotFound(err) && cluster.IsNoResource(err)
 }
 
 // Revision returns the revision and the digest of the artifact; one that begins with "no artifact" if there is none.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
@@ -149,7 +150,7 @@ func (c *Client) syncError(verb, name string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("you may not %s InfrahubSyncs, which have no namespace: ask for a ClusterRoleBinding to vidra-infrahubsync-editor: %w", verb, err)
-	case apierrors.IsNotFound(err) && name != "" && !insight.IsNoResource(err):
+	case apierrors.IsNotFound(err) && name != "" && !cluster.IsNoResource(err):
 		return fmt.Errorf("InfrahubSync %s does not exist; `%s` lists those that do", name, c.program.Hint("infrahub", "sync", "list"))
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster serves no InfrahubSyncs: install their CustomResourceDefinition, or name another cluster with --context: %w", err)
