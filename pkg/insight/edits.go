@@ -32,7 +32,7 @@ type Edit struct {
 
 // deleted reports whether the edit was the deletion of the object: it has no fields.
 func (e *Edit) deleted() bool {
-	return e.Fields == "" && slices.Contains([]string{"DriftCorrected", "DriftDetected", "ChangeReverted"}, e.Reason)
+	return e.Fields == "" && slices.Contains([]string{events.ReasonDriftCorrected, v1alpha1.ReasonDriftDetected, events.ReasonChangeReverted}, e.Reason)
 }
 
 // edits are the edits in the history of the VidraResources, and those that are newer and known from Events, the newest

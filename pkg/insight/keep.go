@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -51,7 +52,7 @@ type Kept struct {
 }
 
 // keptReasons are the reasons of edits that can be kept.
-var keptReasons = []string{"DriftCorrected", "DriftDetected", "DriftContended"}
+var keptReasons = []string{events.ReasonDriftCorrected, v1alpha1.ReasonDriftDetected, v1alpha1.ReasonDriftContended}
 
 // Keep returns the last edit of an object that was reverted, or that is not reverted, in the text of its manifest, or in files if there are
 // some. It writes nothing. It fails for an edit with values that are not shown.

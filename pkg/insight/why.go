@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
@@ -276,6 +277,6 @@ func (e *Explanation) claimOf(path string) Claim {
 
 // editReasons are the reasons of Events about edits of an object.
 var editReasons = []string{
-	"DriftCorrected", "ChangeReverted", "DriftDetected", "DriftContended", "DriftSettled",
-	"BreakGlassAccepted", "BreakGlassIgnored", "BreakGlassEnded",
+	events.ReasonDriftCorrected, events.ReasonChangeReverted, v1alpha1.ReasonDriftDetected, v1alpha1.ReasonDriftContended, events.ReasonDriftSettled,
+	events.ReasonBreakGlassAccepted, events.ReasonBreakGlassIgnored, events.ReasonBreakGlassEnded,
 }
