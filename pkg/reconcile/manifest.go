@@ -37,13 +37,12 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	from := desired.Reader{Sources: &p.sources, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
 	var got desired.Parts
 	var why *object.Failure
-	revisions := p.revisionsOf(p.VR) // before the read, so that none is overlooked
 	s.lane.apart(func() { got, why = from.Gather(ctx, p.Owner, p.VR) })
 	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
 	p.awaitSources(got.NotServed)
 	if why != nil {
 		why.Awaited = !got.Transient && p.noticesSources(got)
-		s.unread, s.unreadRevisions = why, revisions
+		s.unread, s.unreadRevisions = why, s.revisions
 		p.recall(ctx)
 		return why
 	}
@@ -274,7 +273,7 @@ func (p *pass) revisedSince(before map[source.Key]string) bool {
 }
 
 // sourcesChanged reports whether the sources in spec.manifestFrom differ from the sources that were read
-// last, and whether that is unknown of some of it.
+// last, and whether that is unknown for some of them.
 func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
 	changed = s.unread != nil && len(vr.Spec.ManifestFrom) > 0
 	for _, key := range source.KeysOf(vr) {

@@ -19,7 +19,7 @@ func PartsOf(vr *v1alpha1.VidraResource, texts []string) []Part {
 	if len(vr.Spec.ManifestFrom) == 0 {
 		return []Part{{text: vr.Spec.Manifest}}
 	}
-	parts := []Part{{name: specManifest, text: vr.Spec.Manifest}}
+	parts := []Part{InlinePart(vr)}
 	for i, from := range vr.Spec.ManifestFrom {
 		parts = append(parts, partOf(vr, i, partName(source.KeyOf(vr, from), source.LabelOf(from), i), source.Text{Text: texts[i]}))
 	}

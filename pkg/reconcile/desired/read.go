@@ -27,7 +27,7 @@ type Reader struct {
 	// Sources watches the sources, and Local is the cluster that they are in.
 	Sources *source.Watches
 	Local   access.Destination
-	// Scope are the rights of Vidra in Local.
+	// Scope is the part of Local that Vidra may use.
 	Scope    cluster.Scope
 	Accounts access.Accounts
 }
@@ -61,7 +61,7 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 	if len(from) == 0 {
 		return Parts{Parts: []Part{{text: vr.Spec.Manifest}}}, nil
 	}
-	got.Parts = append(got.Parts, Part{name: specManifest, text: vr.Spec.Manifest})
+	got.Parts = append(got.Parts, InlinePart(vr))
 	client, user, why := r.Accounts.ClientOf(ctx, vr, r.Local)
 	if why != nil {
 		return got, why
@@ -104,7 +104,7 @@ func ReadPartsWith(ctx context.Context, kinds source.Kinds, client dynamic.Inter
 	if len(vr.Spec.ManifestFrom) == 0 {
 		return []Part{{text: vr.Spec.Manifest}}, nil
 	}
-	got := Parts{Versions: map[source.Key]string{}, Parts: []Part{{name: specManifest, text: vr.Spec.Manifest}}}
+	got := Parts{Versions: map[source.Key]string{}, Parts: []Part{InlinePart(vr)}}
 	reading := reading{kinds: kinds, client: client, refused: func(error, source.Key) {}, given: given}
 	if why := reading.into(ctx, &got, vr); why != nil {
 		return nil, fmt.Errorf("read the manifest of VidraResource %s: %s", vr.Name, why.Message)
