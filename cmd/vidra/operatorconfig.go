@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -30,11 +31,7 @@ func (o *operatorFlags) add(cmd *cobra.Command) {
 
 // client returns a client with the settings.
 func (o *operatorFlags) client(k *kube) (*insight.Client, error) {
-	config, err := k.config()
-	if err != nil {
-		return nil, err
-	}
-	options, err := o.options()
+	config, options, err := o.connection(k)
 	if err != nil {
 		return nil, err
 	}
@@ -43,15 +40,21 @@ func (o *operatorFlags) client(k *kube) (*insight.Client, error) {
 
 // writes returns a client for writes with the settings.
 func (o *operatorFlags) writes(k *kube) (*writes.Client, error) {
-	config, err := k.config()
-	if err != nil {
-		return nil, err
-	}
-	options, err := o.options()
+	config, options, err := o.connection(k)
 	if err != nil {
 		return nil, err
 	}
 	return writes.New(config, options)
+}
+
+// connection returns the connection to the cluster and the settings for a client.
+func (o *operatorFlags) connection(k *kube) (*rest.Config, insight.Options, error) {
+	config, err := k.config()
+	if err != nil {
+		return nil, insight.Options{}, err
+	}
+	options, err := o.options()
+	return config, options, err
 }
 
 // options returns the settings for a client.
