@@ -132,20 +132,18 @@ func TestHealsWaitForNoOtherObject(t *testing.T) {
 	}
 }
 
-// TestHealsWaitForNoOtherVidraResource edits an object while more VidraResources than there are workers wait for a
-// webhook that does not answer.
-func TestHealsWaitForNoOtherVidraResource(t *testing.T) {
-	t.Parallel()
-	const slow, objects = 10, 6
-	ns, quiet := newNamespace(t), newNamespace(t)
-	manifestOf := func(i int) string {
+// newSlowAndQuiet creates VidraResources with objects in one namespace, whose writes a test stalls, and one more in another. They are Ready.
+func newSlowAndQuiet(t *testing.T, slow, objects int) (ns, quiet string, nameOf, manifestOf func(i int) string) {
+	t.Helper()
+	ns, quiet = newNamespace(t), newNamespace(t)
+	manifestOf = func(i int) string {
 		var all []string
 		for n := range objects {
 			all = append(all, configMap(fmt.Sprintf("slow-%d-%d", i, n), "hello"))
 		}
 		return manifests(all...)
 	}
-	nameOf := func(i int) string { return fmt.Sprintf("%s-%d", ns, i) }
+	nameOf = func(i int) string { return fmt.Sprintf("%s-%d", ns, i) }
 	for i := range slow {
 		newVidraResource(t, ns, manifestOf(i), suite.Named(nameOf(i)))
 	}
@@ -154,6 +152,15 @@ func TestHealsWaitForNoOtherVidraResource(t *testing.T) {
 		awaitReady(t, nameOf(i))
 	}
 	awaitReady(t, quiet)
+	return ns, quiet, nameOf, manifestOf
+}
+
+// TestHealsWaitForNoOtherVidraResource edits an object while more VidraResources than there are workers wait for a
+// webhook that does not answer.
+func TestHealsWaitForNoOtherVidraResource(t *testing.T) {
+	t.Parallel()
+	const slow, objects = 10, 6
+	ns, quiet, nameOf, manifestOf := newSlowAndQuiet(t, slow, objects)
 	w := stallWrites(t, ns, "slow-")
 	for i := range slow {
 		if i%2 == 0 { // half of them apply, the others heal
@@ -180,23 +187,7 @@ func TestHealsWaitForNoOtherVidraResource(t *testing.T) {
 func TestAppliesWaitForNoOtherVidraResource(t *testing.T) {
 	t.Parallel()
 	const slow, objects = 12, 4
-	ns, quiet := newNamespace(t), newNamespace(t)
-	manifestOf := func(i int) string {
-		var all []string
-		for n := range objects {
-			all = append(all, configMap(fmt.Sprintf("slow-%d-%d", i, n), "hello"))
-		}
-		return manifests(all...)
-	}
-	nameOf := func(i int) string { return fmt.Sprintf("%s-%d", ns, i) }
-	for i := range slow {
-		newVidraResource(t, ns, manifestOf(i), suite.Named(nameOf(i)))
-	}
-	newVidraResource(t, quiet, configMap("other", "hello"))
-	for i := range slow {
-		awaitReady(t, nameOf(i))
-	}
-	awaitReady(t, quiet)
+	ns, quiet, nameOf, manifestOf := newSlowAndQuiet(t, slow, objects)
 	applied := func(greeting string) time.Duration {
 		began, fresh := time.Now(), newNamespace(t)
 		setManifest(t, quiet, configMap("other", greeting))
