@@ -174,8 +174,8 @@ func (r *Runner) Acceptable(ctx context.Context, o *desired.Object) bool {
 }
 
 // withIgnored is the result of an apply to a value, with the excluded fields of ignore rules as they are. The two differ from
-// the whole, the result of an apply without rules, in these fields. Before the operator applies, it releases them, so that the
-// API server keeps them and sets no defaults; a dry run has no order of the two.
+// the whole, the result of an apply without rules, in these fields. The operator releases them before its apply, so that the
+// API server keeps them and sets no defaults; a dry run has one request alone.
 func withIgnored(applied, whole, live any) any {
 	if equality.Semantic.DeepEqual(applied, whole) {
 		return applied

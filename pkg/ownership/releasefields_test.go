@@ -69,7 +69,7 @@ func TestSetBy(t *testing.T) {
 	want := [][]string{{"spec", "replicas"}, {"spec", "template", "spec", "containers", "1", "image"}}
 	require.Equal(t, want, SetBy(obj, []string{"kubectl-edit"}, configuration), "the key of an item is left out, and so is a field that only the object has")
 	require.Equal(t, append(want, want[0]), SetBy(obj, []string{"kubectl-edit", "other"}, configuration))
-	require.Empty(t, SetBy(obj, []string{"nobody"}, configuration))
+	require.Empty(t, SetBy(obj, []string{"none"}, configuration))
 	require.Equal(t, [][]string{{"spec", "list", "0"}}, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:list":{"i:0":{},"i:1":{},"i:-1":{}}}}`)), []string{"old"},
 		map[string]any{"spec": map[string]any{"list": []any{"a"}}}), "an item by its index")
 }

@@ -103,7 +103,7 @@ func (p *pass) slot(ctx context.Context, key trigger.ObjectKey) (leave func(erro
 // errInterrupted is the error of a task that did not begin, because the reconcile was interrupted.
 var errInterrupted = errors.New("the reconcile was interrupted")
 
-// answerOf returns the knowledge about the API server after a request with an error, or nil.
+// answerOf returns the knowledge about the API server after a request that ended with an error, or with nil.
 func answerOf(err error) limits.Answer {
 	switch {
 	case errors.Is(err, errInterrupted):

@@ -41,7 +41,7 @@ type Reconciler struct {
 	Client client.Client
 	// Local is the cluster that Vidra runs in.
 	Local access.Destination
-	// LocalScope are the rights of Vidra in Local.
+	// LocalScope is the part of Local that Vidra may use.
 	LocalScope cluster.Scope
 	// Remotes are the other clusters. Optional: without them there is only Local.
 	Remotes *cluster.Destinations

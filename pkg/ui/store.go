@@ -210,7 +210,7 @@ func (s *store) Get(ctx context.Context, name string) (*v1alpha1.VidraResource, 
 // askedKey is the key of the object of a question in its context.
 type askedKey struct{}
 
-// List implements insight.VidraResources. Those with the object of the question are whole. While all are unknown, they are requested.
+// List implements insight.VidraResources. Those with the object of the question are whole. While some are unknown, all are requested.
 func (s *store) List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
 	defer s.server.feeds.use(vidraResourceFeed, s)()
 	if known, _ := s.await(ctx); !known {

@@ -74,7 +74,7 @@ func (a Accounts) FormerClient(ctx context.Context, account string, d Destinatio
 }
 
 // Refused refuses all requests for a VidraResource because of the account that it names, or
-// does not name; nil if it does.
+// lacks; nil if the account is allowed.
 func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
 	if why := a.missing(vr); why != nil {
 		return why

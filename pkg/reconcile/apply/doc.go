@@ -13,5 +13,5 @@
 //
 // Invariants: a heal of a changed value is one PATCH and no read, unless an ignore rule covers the
 // object; fields are never taken from another
-// VidraResource of the installation; an object is deleted only in the state that was read.
+// VidraResource of the installation; an object is deleted only in the version that was read.
 package apply

@@ -105,7 +105,7 @@ type Resolved struct {
 // ScopedDestination is where the objects of a manifest are applied.
 type ScopedDestination struct {
 	access.Destination
-	// Scope are the rights of Vidra there. Objects that are out of scope stay unresolved.
+	// Scope is the part of it that Vidra may use. Objects that are out of scope stay unresolved.
 	Scope cluster.Scope
 }
 

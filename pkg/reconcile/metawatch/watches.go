@@ -120,7 +120,7 @@ func (w *Watches) Version(key Key) (version string, known bool) {
 	return "", true
 }
 
-// State returns a text that differs after each change of an object of the key. It is unknown when Version is not.
+// State returns a text that differs after each change of an object of the key. It is unknown when Version is unknown.
 func (w *Watches) State(key Key) (state string, known bool) {
 	one := w.synced(key)
 	if one == nil {

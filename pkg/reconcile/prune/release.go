@@ -74,7 +74,7 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 		}
 	}
 	nothing := apply.Bare(live.GroupVersionKind(), key)
-	// An apply creates an absent object, unless it has a UID.
+	// An apply without a UID creates an absent object.
 	nothing.SetUID(live.GetUID())
 	nothing.SetResourceVersion(live.GetResourceVersion())
 	body, err := nothing.MarshalJSON()

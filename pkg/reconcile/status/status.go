@@ -27,8 +27,8 @@ type Outcome struct {
 	Compared bool
 	// Blocked is the obstacle to all work at present.
 	Blocked *object.Failure
-	// Source is why parts of the manifest is unreadable, while those that were read
-	// before are kept.
+	// Source is the obstacle to reading parts of the manifest, while the parts of the last read
+	// are kept.
 	Source *object.Failure
 	// Waiting is why a newer manifest is not applied yet; nil if none waits.
 	Waiting *object.Failure
