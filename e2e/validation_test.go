@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -164,6 +165,36 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 			reason: "they need not exist",
 			spec:   `{dependsOn: [{name: base}, {name: other.base}]}`,
 			want:   fields{"dependsOn": []any{map[string]any{"name": "base"}, map[string]any{"name": "other.base"}}},
+		},
+		"check without current": {
+			reason:  "no object would ever be healthy",
+			spec:    `{healthChecks: [{apiVersion: example.com/v1, kind: Widget, failed: "true"}]}`,
+			wantErr: "spec.healthChecks[0].current",
+		},
+		"check of no kind": {
+			reason:  "no kind can have the name",
+			spec:    `{healthChecks: [{apiVersion: example.com/v1, kind: widgets.example.com, current: "true"}]}`,
+			wantErr: "kind must be a kind",
+		},
+		"check of no version": {
+			reason:  "it would match nothing",
+			spec:    `{healthChecks: [{apiVersion: Example/v1/x, kind: Widget, current: "true"}]}`,
+			wantErr: "apiVersion must be a group and a version",
+		},
+		"two checks of one kind": {
+			reason:  "one decides",
+			spec:    `{healthChecks: [{apiVersion: v1, kind: Service, current: "true"}, {apiVersion: v1, kind: Service, current: "false"}]}`,
+			wantErr: "Duplicate value",
+		},
+		"long expression": {
+			reason:  "it is compiled for each VidraResource",
+			spec:    `{healthChecks: [{apiVersion: v1, kind: Service, current: "` + strings.Repeat("a", 2049) + `"}]}`,
+			wantErr: "spec.healthChecks[0].current",
+		},
+		"health checks": {
+			reason: "as Flux has them",
+			spec:   `{healthChecks: [{apiVersion: example.com/v1, kind: Widget, current: "status.phase == 'Bound'", inProgress: "false", failed: "false"}]}`,
+			want:   fields{"healthChecks": []any{map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "current": "status.phase == 'Bound'", "inProgress": "false", "failed": "false"}}},
 		},
 		"unknown field": {
 			reason:  "a misspelled field is not dropped in silence",

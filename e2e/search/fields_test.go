@@ -31,6 +31,7 @@ var elsewhere = map[string]string{
 	"kustomize.patches":                 "e2e/sources has the artifacts",
 	"kustomize.substituteFrom":          "e2e/sources has the artifacts",
 	"kustomize.targetNamespace":         "e2e/sources has the artifacts",
+	"healthChecks":                      "e2e has the health by expressions: one that is not Current would end Healthy",
 	"dependsOn":                         "e2e has the dependencies: one that is not Ready would have everything wait",
 }
 

@@ -210,8 +210,12 @@ var catalogue = []Entry{
 		Do:   "Nothing.",
 	}, {
 		Reason: v1alpha1.ReasonUnhealthy, Type: warning, Actions: []string{ActionCheck},
-		When: "The objects are applied, and one of them, or one more, has failed, as its own status says (kstatus). An object that is still starting has no Event.",
+		When: "The objects are applied, and one of them, or one more, has failed, as its own status says (kstatus, or `spec.healthChecks`). An object that is still starting has no Event.",
 		Do:   "See the object that the note names, and the objects that it creates, such as its Pods.",
+	}, {
+		Reason: v1alpha1.ReasonHealthCheckInvalid, Type: warning, Actions: []string{ActionCheck},
+		When: "An expression of `spec.healthChecks` is invalid. The note has the field, the place in the expression and the fault. Until it is corrected, kstatus computes the health of the kind.",
+		Do:   "Correct the expression.",
 	}, {
 		Reason: v1alpha1.ReasonHealthy, Type: normal, Actions: []string{ActionCheck},
 		When: "All objects are healthy, as far as their status says, after one was not or did not exist yet.",

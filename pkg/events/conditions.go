@@ -78,6 +78,8 @@ func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraReso
 			Note: fmt.Sprintf("All objects of VidraResource %s are healthy", owner.Name),
 		})
 	}
+	all = append(all, eventOf(Event{Type: warning, Reason: v1alpha1.ReasonHealthCheckInvalid, Action: ActionCheck, Regarding: owner},
+		"", begun(before, after, only(v1alpha1.ReasonHealthCheckInvalid), withMessage), after.ManagedResources, false)...)
 	return append(all, eventOf(Event{Type: warning, Reason: v1alpha1.ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
 		"", begun(before, after, only(v1alpha1.ReasonUnhealthy), withoutMessage), after.ManagedResources, false)...)
 }

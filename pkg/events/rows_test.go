@@ -425,6 +425,11 @@ func healthRows() map[string]transition {
 			reason: "The other one has still failed.", before: ill(sick, of(b, other(sick, v1alpha1.ReasonUnhealthy, "Failed: no"))),
 			after: ill(of(b, other(sick, v1alpha1.ReasonUnhealthy, "Failed: no"))), want: []string{well},
 		},
+		"InvalidCheck": {
+			reason: "The author can correct it.", before: healthy,
+			after: health(metav1.ConditionFalse, v1alpha1.ReasonHealthCheckInvalid, v1alpha1.Problem{Reason: v1alpha1.ReasonHealthCheckInvalid, Message: "current: no", Conditions: []string{v1alpha1.ConditionHealthy}}),
+			want:  []string{"Warning HealthCheckInvalid/Check VidraResource web: current: no"},
+		},
 		"IsHealthy":     {reason: "That it is so from the start is no news.", before: fine, after: healthy},
 		"NoLongerAsked": {reason: "No condition says nothing.", before: ill(sick), after: fine},
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -52,7 +53,7 @@ type Branch struct {
 	Name       string `json:"name"`
 	// State is the state in the inventory; none for owned objects.
 	State string `json:"state,omitempty"`
-	// Health is the status of the object by kstatus; Message is the reason if it is not Current.
+	// Health is the status of the object by kstatus or spec.healthChecks; Message is the reason if it is not Current.
 	Health  string       `json:"health,omitempty"`
 	Message string       `json:"message,omitempty"`
 	Created *metav1.Time `json:"created,omitempty"`
@@ -67,7 +68,10 @@ func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader := &treeReader{client: c, local: !Remote(vr)}
+	reader := &treeReader{client: c, local: !Remote(vr), checks: healthcheck.Compile(vr.Spec.HealthChecks, nil)}
+	if err := reader.checks.Err(); err != nil {
+		reader.remark(err.Error() + ": the health of the kind is computed by kstatus")
+	}
 	if !reader.local {
 		reader.remark("the objects are in " + vr.Spec.Destination.Server + ": what they own, their health and their age are not shown")
 	}
@@ -86,6 +90,8 @@ type treeReader struct {
 	client *Client
 	// local reports that the objects are in the cluster of the client.
 	local bool
+	// checks compute the health of the objects of the VidraResource.
+	checks *healthcheck.Checks
 	// remarks name the hidden parts, with the reasons.
 	remarks []string
 }
@@ -142,13 +148,13 @@ func (t *treeReader) read(ctx context.Context, b *Branch) {
 	case err != nil:
 		b.Health, b.Message = "Unknown", err.Error()
 	default:
-		b.show(live)
+		b.show(live, t.checks.For(gvk.GroupKind()))
 	}
 }
 
-// show adds the state of a live object.
-func (b *Branch) show(live *unstructured.Unstructured) {
-	health := trigger.ComputeHealth(live)
+// show adds the state of a live object, with its health by a check; nil for kstatus.
+func (b *Branch) show(live *unstructured.Unstructured, check *healthcheck.Check) {
+	health := trigger.CheckHealth(live, check)
 	b.Health, b.Message = string(health.Status), health.Message
 	b.Created, b.uid = ptrTo(live.GetCreationTimestamp()), live.GetUID()
 }
@@ -184,7 +190,7 @@ func (t *treeReader) addOwned(ctx context.Context, branches []*Branch) error {
 			for _, owner := range u.GetOwnerReferences() {
 				if above := byUID[owner.UID]; above != nil {
 					b := &Branch{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-					b.show(u)
+					b.show(u, nil)
 					above.Owned, byUID[u.GetUID()], grew = append(above.Owned, b), b, true
 					slices.SortFunc(above.Owned, compareBranches)
 					break

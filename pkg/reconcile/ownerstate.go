@@ -10,6 +10,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -59,6 +60,9 @@ type ownerState struct {
 	behind, unapplied bool
 	// waits reports that something of the manifest waits.
 	waits bool
+
+	// checks compute the health of the objects.
+	checks *healthcheck.Checks
 
 	// scope are the rights of Vidra at the destination at the read of the manifest.
 	scope cluster.Scope

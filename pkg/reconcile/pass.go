@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -76,11 +77,12 @@ type pass struct {
 
 // passOn returns a reconcile that has neither causes nor a scope.
 func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *ownerState, shards []string) *pass {
+	s.checks = healthcheck.Compile(vr.Spec.HealthChecks, s.checks)
 	by := &plan.Settings{
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name), ShardLabels: r.Installation.ShardLabelKeys(shards)},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 		GlassRoom: sync.OnceValue(s.glassRoom),
-		Additions: r.additionsOf(vr), Tools: r.tools(), Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
+		Additions: r.additionsOf(vr), Tools: r.tools(), Checks: s.checks, Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
 	p := &pass{
 		Reconciler: r, state: s, before: s.Status, shards: shards,
@@ -333,6 +335,7 @@ func (p *pass) load() {
 		return
 	}
 	p.Index.CountAdditions(p.Owner, p.applier.Additions.Tools)
+	p.Index.CheckHealth(p.Owner, p.Checks)
 	if p.state.loaded {
 		return
 	}

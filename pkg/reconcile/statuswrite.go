@@ -65,6 +65,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	p.EndContentions()
 	if o.Stalled == nil && o.Blocked == nil && !o.Deleting {
 		p.RecordOthers()
+		p.readHealth(ctx)
 		p.Checkup()
 		o.Health = s.Health
 	}

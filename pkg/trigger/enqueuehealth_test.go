@@ -10,9 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 )
 
 // reporting is an object whose value is ours, and whose controller says whether it is
@@ -239,13 +243,54 @@ func TestLedgerKeepsHealth(t *testing.T) {
 }
 
 func TestSnapshotsTellWhatIsSpecial(t *testing.T) {
-	require.Nil(t, newSpecial(Health{Status: status.CurrentStatus}, "", false, false), "which most objects do not pay for")
+	require.Nil(t, newSpecial(Health{Status: status.CurrentStatus}, "", false, false, nil), "which most objects do not pay for")
 	for _, health := range []Health{
 		{Status: status.CurrentStatus}, {Status: status.InProgressStatus, Message: "wet"}, {Status: status.FailedStatus, Message: "dry"},
 		{Status: status.TerminatingStatus, Message: "old"}, {Status: status.TerminatingStatus, Message: "held", WaitsSince: 1767323045}, {Status: status.UnknownStatus, Message: "odd"},
 	} {
-		s := &Snapshot{special: newSpecial(health, "", false, false)}
+		s := &Snapshot{special: newSpecial(health, "", false, false, nil)}
 		require.Equal(t, health, s.health())
 		require.Equal(t, health.Status == status.TerminatingStatus, s.terminating())
 	}
+}
+
+// TestChecksOfOwners: a Snapshot has the result of the check of each owner, and a change of one enqueues.
+func TestChecksOfOwners(t *testing.T) {
+	check := func(current string) (*healthcheck.Checks, *healthcheck.Check) {
+		checks := healthcheck.Compile([]v1alpha1.HealthCheck{{APIVersion: "example.com/v1", Kind: "Widget", Current: current}}, nil)
+		return checks, checks.For(schema.GroupKind{Group: "example.com", Kind: "Widget"})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.apply("blue", "100", nil)
+		before := r.change(t, nil, reporting("blue", "101", "True", ""))
+		checks, known := check("status.conditions[0].message == 'done'")
+		_, ok := CheckedHealthOf(before, known)
+		require.False(t, ok, "the event came before the check")
+		r.index.CheckHealth(owner, checks)
+		before = r.change(t, before, reporting("blue", "102", "True", ""))
+		health, ok := CheckedHealthOf(before, known)
+		require.True(t, ok)
+		require.Equal(t, status.InProgressStatus, health.Status)
+		require.Equal(t, owner.Name, r.nextAfter(t, statusDelay))
+		r.TakeCauses(owner)
+		before = r.change(t, before, reporting("blue", "103", "True", "done"))
+		health, _ = CheckedHealthOf(before, known)
+		require.Equal(t, Health{Status: status.CurrentStatus}, health)
+		plain, _ := CheckedHealthOf(before, nil)
+		require.Equal(t, status.CurrentStatus, plain.Status)
+		require.Equal(t, owner.Name, r.nextAfter(t, statusDelay))
+
+		var all []*healthcheck.Check
+		for range maxChecks + 1 {
+			_, one := check("true")
+			all = append(all, one)
+		}
+		s := &Snapshot{special: newSpecial(Health{Status: status.CurrentStatus}, "", false, false, checkAll(reporting("blue", "104", "True", ""), all))}
+		for i, one := range all {
+			health, ok := CheckedHealthOf(s, one)
+			require.True(t, ok)
+			require.Equal(t, i < maxChecks, health.Status == status.CurrentStatus, "one more has no share of the time")
+		}
+	})
 }

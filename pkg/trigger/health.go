@@ -9,12 +9,13 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Health is the health of an object as kstatus computes it.
+// Health is the health of an object as kstatus or a check of its owner computes it.
 type Health struct {
 	// Status is Current when the object matches its spec, InProgress on the way there,
 	// Failed when it does not get there by itself, Terminating while it is being deleted,
@@ -49,6 +50,24 @@ func HealthOf(kept any) (health Health, ok bool) {
 	return s.health(), true
 }
 
+// CheckedHealthOf returns the health of an object in the store of a watch, as a check of an owner computes it; nil for kstatus. ok is false
+// for an object that has not been evaluated by that check.
+func CheckedHealthOf(kept any, check *healthcheck.Check) (health Health, ok bool) {
+	if check == nil {
+		return HealthOf(kept)
+	}
+	s, ok := kept.(*Snapshot)
+	if !ok || s == nil || s.special == nil {
+		return Health{}, false
+	}
+	for c := s.special.checked; c != nil; c = c.next {
+		if c.check == check {
+			return c.health, true
+		}
+	}
+	return Health{}, false
+}
+
 const (
 	// maxMessage is the maximum length of a message in bytes.
 	maxMessage = 256
@@ -71,6 +90,31 @@ type special struct {
 	marks marks
 	// waitsSince is Health.WaitsSince.
 	waitsSince uint32
+	// checked are the results of the checks of owners; nil without any.
+	checked *checked
+}
+
+// checked is the health of an object as a check computes it.
+type checked struct {
+	check  *healthcheck.Check
+	health Health
+	next   *checked
+}
+
+// maxChecks is how many owners may check an object. They share it with the watch of the kind.
+const maxChecks = 4
+
+// checkAll returns the results of checks about an object; nil without any.
+func checkAll(u *unstructured.Unstructured, checks []*healthcheck.Check) *checked {
+	var all *checked
+	for i, check := range checks {
+		health := Health{Status: status.UnknownStatus, Message: fmt.Sprintf("more than %d VidraResources have a check of spec.healthChecks for it", maxChecks)}
+		if i < maxChecks {
+			health = CheckHealth(u, check)
+		}
+		all = &checked{check: check, health: health, next: all}
+	}
+	return all
 }
 
 // marks are facts about an object.
@@ -99,9 +143,10 @@ var statuses = [...]status.Status{
 }
 
 // newSpecial returns nil for an object that needs no special.
-func newSpecial(health Health, others ownership.Paths, succeeded, coOwned bool) *special {
+func newSpecial(health Health, others ownership.Paths, succeeded, coOwned bool, results *checked) *special {
 	s := special{
-		text: health.Message + string(others), marks: mark(markSensitive, health.Sensitive) | mark(markSucceeded, succeeded) | mark(markCoOwned, coOwned),
+		checked: results,
+		text:    health.Message + string(others), marks: mark(markSensitive, health.Sensitive) | mark(markSucceeded, succeeded) | mark(markCoOwned, coOwned),
 		waitsSince: uint32(health.WaitsSince), //nolint:gosec // until 2106
 	}
 	s.messageBytes = uint16(len(health.Message))                       //nolint:gosec // at most maxMessage
@@ -149,18 +194,29 @@ func (s *Snapshot) terminating() bool { return s.health().Status == status.Termi
 
 // ComputeHealth returns the health of an object. It does not change the object, and the result
 // shares only strings with it.
-func ComputeHealth(u *unstructured.Unstructured) Health {
-	health := healthIn(u)
+func ComputeHealth(u *unstructured.Unstructured) Health { return CheckHealth(u, nil) }
+
+// CheckHealth returns the health of an object as a check computes it; nil for kstatus. A deletion is as kstatus has it.
+func CheckHealth(u *unstructured.Unstructured, check *healthcheck.Check) Health {
+	health := healthIn(u, check)
 	health.Sensitive = ownership.Annotated(u)
 	return health
 }
 
 // healthIn returns the health of an object without Sensitive.
-func healthIn(u *unstructured.Unstructured) Health {
-	if u.GetDeletionTimestamp() == nil && alwaysCurrent(u) {
+func healthIn(u *unstructured.Unstructured, check *healthcheck.Check) Health {
+	checks := check != nil && u.GetDeletionTimestamp() == nil
+	if !checks && u.GetDeletionTimestamp() == nil && alwaysCurrent(u) {
 		return Health{Status: status.CurrentStatus}
 	}
-	result, err := compute(healthRelevant(u))
+	var result *status.Result
+	var err error
+	if checks {
+		result = &status.Result{}
+		result.Status, result.Message = check.Evaluate(u)
+	} else {
+		result, err = compute(healthRelevant(u))
+	}
 	var health Health
 	switch {
 	case err != nil:
@@ -239,9 +295,12 @@ func healthDelay(before, after any) time.Duration {
 	if !ok || !found { // it is recorded when the object is applied
 		was.Sensitive, is.Sensitive = false, false
 	}
+	checks := checkDelay(before, after)
 	switch {
 	case is == was && Succeeded(after) && !Succeeded(before):
 		return statusDelay
+	case checks > 0 && (checks == statusDelay || is == was):
+		return checks
 	case is == was:
 		return 0
 	case is.Status == was.Status && is.Sensitive == was.Sensitive:
@@ -249,4 +308,22 @@ func healthDelay(before, after any) time.Duration {
 	default:
 		return statusDelay
 	}
+}
+
+// checkDelay is healthDelay of the results of checks. A result of a new check is known by the owner that has it.
+func checkDelay(before, after any) (delay time.Duration) {
+	s, ok := after.(*Snapshot)
+	if !ok || s == nil || s.special == nil {
+		return 0
+	}
+	for c := s.special.checked; c != nil; c = c.next {
+		switch was, known := CheckedHealthOf(before, c.check); {
+		case known && was == c.health:
+		case known && was.Status == c.health.Status:
+			delay = max(delay, messageDelay)
+		default:
+			return statusDelay
+		}
+	}
+	return delay
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -66,6 +67,8 @@ type holder struct {
 	manager string
 	// tools are those whose additions count as drift; none if no additions do.
 	tools ownership.Tools
+	// checks compute the health of its objects; nil without any.
+	checks *healthcheck.Checks
 	// claims are the claims of the owner, each with its index in the slice.
 	claims []*claim
 	// recorded is until when the fields of other managers, as far as they changed, were enqueued to be recorded.
@@ -96,6 +99,13 @@ func (x *Index) CountAdditions(owner Owner, tools ownership.Tools) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.holderLocked(owner).tools = tools
+}
+
+// CheckHealth has checks compute the health of the objects of an owner, from the next event of each object on.
+func (x *Index) CheckHealth(owner Owner, checks *healthcheck.Checks) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.holderLocked(owner).checks = checks
 }
 
 // Loaded reports whether an owner is known.

@@ -3,6 +3,7 @@ package trigger
 import (
 	"slices"
 
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -54,8 +55,8 @@ func (x *Index) isDeferred(key compactKey, s *Snapshot) bool {
 }
 
 // lookUp returns the key as the Index stores it, so that equal names share memory, the field managers that are expected in the
-// object, the ones among them with unreverted drift, and the tools whose additions count for each of them.
-func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted []string, tools map[string]ownership.Tools) {
+// object, the ones among them with unreverted drift, the tools whose additions count for each of them, and the checks of their health.
+func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted []string, tools map[string]ownership.Tools, checks []*healthcheck.Checks) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for c := x.claims[key]; c != nil; c = c.next {
@@ -66,6 +67,9 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted [
 		if c.unreverted {
 			unreverted = append(unreverted, c.holder.manager)
 		}
+		if c.holder.checks != nil {
+			checks = append(checks, c.holder.checks)
+		}
 		if len(c.holder.tools) > 0 {
 			if tools == nil {
 				tools = map[string]ownership.Tools{}
@@ -73,7 +77,7 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted [
 			tools[c.holder.manager] = c.holder.tools
 		}
 	}
-	return key, managers, unreverted, tools
+	return key, managers, unreverted, tools, checks
 }
 
 // asExpected reports whether an object has an owner, and whether all its owners find it as

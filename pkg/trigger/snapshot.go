@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/internal/completion"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -194,7 +195,9 @@ const (
 	snapshotBytes = 80
 	ownedBytes    = 24
 	// specialBytes is the size of a special without its text.
-	specialBytes = 24
+	specialBytes = 32
+	// checkedBytes is the size of a checked without its message.
+	checkedBytes = 64
 	// slotBytes is the share of one entry in the map of a store, whose tables take
 	// 40 KiB for 1024 entries and are between 7/16 and 7/8 full.
 	slotBytes = 65
@@ -208,6 +211,9 @@ func (s *Snapshot) Size() int {
 	size := snapshotBytes + ownedBytes*len(s.owned) + allocated(name) + allocated(key) + slotBytes
 	if s.special != nil {
 		size += specialBytes + allocated(len(s.special.text))
+		for c := s.special.checked; c != nil; c = c.next {
+			size += checkedBytes + allocated(len(c.health.Message))
+		}
 	}
 	return size
 }
@@ -234,15 +240,21 @@ func (f *Factory) TransformFor(cluster string, gvr schema.GroupVersionResource) 
 func (f *Factory) reduce(watch unique.Handle[watched], u *unstructured.Unstructured) (
 	key compactKey, s *Snapshot, unreverted []string, tools map[string]ownership.Tools,
 ) {
-	key, managers, unreverted, tools := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
+	key, managers, unreverted, tools, checks := f.index.lookUp(compactKey{watch: watch, namespace: unique.Make(u.GetNamespace()), name: u.GetName()})
 	applied := ownership.Managers(u, v1alpha1.FieldManagerPrefix)
 	if len(managers) == 0 && !slices.ContainsFunc(applied, f.Installation.Applies) {
 		applied = nil // the object is one of other installations alone
 	}
 	managers = withUnknown(managers, applied)
+	var checking []*healthcheck.Check
+	for _, of := range checks {
+		if check := of.For(u.GroupVersionKind().GroupKind()); check != nil {
+			checking = append(checking, check)
+		}
+	}
 	s = &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
-		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix), completion.Succeeded(u), ownership.CoOwned(u, v1alpha1.FieldManagerPrefix)),
+		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix), completion.Succeeded(u), ownership.CoOwned(u, v1alpha1.FieldManagerPrefix), checkAll(u, checking)),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(unreverted, manager), tools[manager])}

@@ -61,7 +61,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	terminating := snap("blue", "103")
-	terminating.special, terminating.owned = newSpecial(Health{Status: status.TerminatingStatus}, "", false, false), nil
+	terminating.special, terminating.owned = newSpecial(Health{Status: status.TerminatingStatus}, "", false, false, nil), nil
 
 	cases := map[string]struct {
 		reason string

@@ -21,7 +21,7 @@ const (
 	// ConditionUnmatchedIgnoreRules is in the status while a rule of
 	// spec.drift.ignore matches nothing in the manifest.
 	ConditionUnmatchedIgnoreRules = "UnmatchedIgnoreRules"
-	// ConditionHealthy is true while the objects are healthy, as kstatus computes it.
+	// ConditionHealthy is true while the objects are healthy, as kstatus or spec.healthChecks compute it.
 	ConditionHealthy = "Healthy"
 	// ConditionWarnings is in the status while the API server warns about an object of the
 	// manifest, for example about a deprecated version, or stored it with other values than
@@ -101,6 +101,8 @@ const (
 	// ReasonUnhealthy means that an object has failed. One that is not healthy yet is
 	// Progressing.
 	ReasonUnhealthy = "Unhealthy"
+	// ReasonHealthCheckInvalid means that an expression of spec.healthChecks is invalid.
+	ReasonHealthCheckInvalid = "HealthCheckInvalid"
 	// ReasonWarned means that the API server warns about an object, or a mutating
 	// webhook changed what was applied.
 	ReasonWarned = "Warned"

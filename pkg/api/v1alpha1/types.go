@@ -93,7 +93,16 @@ type VidraResourceSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
 
-	// Wait makes Ready depend on the health of the objects, as kstatus computes it. When
+	// HealthChecks compute the health of objects of kinds that kstatus misjudges, by expressions of the Common Expression
+	// Language, as spec.healthCheckExprs of a Kustomization of Flux does.
+	// +optional
+	// +listType=map
+	// +listMapKey=apiVersion
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=32
+	HealthChecks []HealthCheck `json:"healthChecks,omitempty"`
+
+	// Wait makes Ready depend on the health of the objects, as kstatus and spec.healthChecks compute it. When
 	// false, only the condition Healthy reports it.
 	// +optional
 	Wait bool `json:"wait,omitempty"`
@@ -169,6 +178,35 @@ type Dependency struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be the name of a VidraResource: lower case letters, digits, dashes and dots"
 	Name string `json:"name"`
+}
+
+// HealthCheck is the health of the objects of one kind. The first expression that is true decides, in the order inProgress, failed,
+// current; an object without one is InProgress. So is an object whose status.observedGeneration is not its generation.
+//
+// The fields of the object are the variables of the expressions, such as status and metadata.
+type HealthCheck struct {
+	// APIVersion of the kind. Its version does not matter.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([-a-z0-9.]+/)?[a-z][a-z0-9]*$')",message="apiVersion must be a group and a version, such as example.com/v1, or v1"
+	APIVersion string `json:"apiVersion"`
+	// Kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be a kind, such as Deployment"
+	Kind string `json:"kind"`
+	// Current is an expression that is true when the object is as its spec says.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Current string `json:"current"`
+	// InProgress is an expression that is true while the object is on the way there.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	InProgress string `json:"inProgress,omitempty"`
+	// Failed is an expression that is true when the object does not get there by itself.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	Failed string `json:"failed,omitempty"`
 }
 
 // UnmanagedContents is the fate of unmanaged objects in a Namespace or CustomResourceDefinition that is to be removed.
@@ -373,7 +411,7 @@ const (
 	ObjectCompleted ObjectState = "Completed"
 )
 
-// ObjectHealth is the health of an object, as kstatus computes it.
+// ObjectHealth is the health of an object, as kstatus or spec.healthChecks compute it.
 type ObjectHealth string
 
 // Healths of objects.

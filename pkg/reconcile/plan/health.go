@@ -28,6 +28,8 @@ type HealthReport struct {
 	Unknown, Starting bool
 	// Ill are the objects that are not healthy, sorted.
 	Ill []Illness
+	// Invalid is why checks of the spec have no effect; nil if all have.
+	Invalid error
 }
 
 // Illness is an object that is not healthy.
@@ -62,7 +64,7 @@ func (p *Planner) Checkup() {
 	if !p.Scope.All && !p.Causes.Health && p.Watched {
 		return
 	}
-	report := &HealthReport{}
+	report := &HealthReport{Invalid: p.Checks.Err()}
 	for _, o := range s.Manifest {
 		d, entry := o.Desired, o.Entry
 		if o.In(v1alpha1.ObjectCompleted) {
@@ -75,12 +77,13 @@ func (p *Planner) Checkup() {
 		}
 		health, known := trigger.Health{}, o.lastHealth != nil
 		o.checked = entry.Health
-		if known {
+		kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+		seen, evaluated := trigger.CheckedHealthOf(kept, p.Checks.For(d.ID.GroupKind))
+		evaluated = evaluated && found && synced
+		if known && !(o.healthRead && evaluated) {
 			health = *o.lastHealth
 		} else { // the watch observes later what was just applied, and reports a change of its health
-			kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
-			health, known = trigger.HealthOf(kept)
-			known = known && found && synced
+			health, known = seen, evaluated
 			o.Exists, o.missed = o.Exists || known, o.missed && !known
 			if known {
 				entry.Succeeded = trigger.Succeeded(kept)
@@ -110,11 +113,14 @@ func (p *Planner) Checkup() {
 	}
 	if p.Watched {
 		for _, o := range s.Manifest {
-			o.lastHealth = nil // the watches know from now on
+			if o.healthRead && p.HealthUnknown(o) { // until its next event
+				continue
+			}
+			o.lastHealth, o.lastCheck, o.healthRead = nil, nil, false // the watches know from now on
 		}
 	}
 	if old := s.Health; old != nil && p.Now.Before(s.Schedule.health) && len(old.Ill) > 0 && len(report.Ill) > 0 &&
-		old.failed() == report.failed() && old.Unknown == report.Unknown {
+		old.failed() == report.failed() && old.Unknown == report.Unknown && (old.Invalid == nil) == (report.Invalid == nil) {
 		p.healthDelayed = true // a rollout is not a write of the status for each object of it
 		return
 	}
@@ -128,15 +134,49 @@ func (p *Planner) Checkup() {
 
 // RecordHealth notes the health of an object as a request showed it: its watch may see it
 // later, or there is none.
-func (o *Object) RecordHealth(live *unstructured.Unstructured) {
-	health := trigger.ComputeHealth(live)
-	o.lastHealth = &health
+func (p *Planner) RecordHealth(o *Object, live *unstructured.Unstructured) {
+	check := p.Checks.For(o.ID.GroupKind)
+	health := trigger.CheckHealth(live, check)
+	o.lastHealth, o.lastCheck, o.healthRead = &health, check, false
+}
+
+// NoteHealthRead notes the health of an object that was read because its check is new; err is why it cannot be read.
+func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err error) {
+	if err == nil {
+		p.RecordHealth(o, live)
+	} else {
+		o.lastHealth, o.lastCheck = &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}, nil
+		p.healthDelayed = true
+	}
+	o.healthRead = true
+}
+
+// NeedsHealth returns the objects that no event and no answer has shown since they have a check, or another one. They have to be read.
+func (p *Planner) NeedsHealth() (objects []*Object) {
+	if !p.Scope.All && !p.Causes.Health && p.Watched {
+		return nil
+	}
+	for _, o := range p.State.Manifest {
+		check := p.Checks.For(o.ID.GroupKind)
+		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
+		if exists && (check != nil || o.lastCheck != nil) && p.HealthUnknown(o) && (o.lastHealth == nil || o.lastCheck != check) {
+			objects = append(objects, o)
+		}
+	}
+	return objects
+}
+
+// HealthUnknown reports that the watch of an object has not shown it since it has its check.
+func (p *Planner) HealthUnknown(o *Object) bool {
+	kept, found, synced := p.Watches.Get(p.WatchKey(o.Desired.Key), o.Desired.Key.Namespace, o.Desired.Key.Name)
+	_, evaluated := trigger.CheckedHealthOf(kept, p.Checks.For(o.ID.GroupKind))
+	return found && synced && !evaluated || !p.Watched
 }
 
 // AsBefore reports whether the health is taken to be as the status has it: it is about to be
 // known, or nothing else is known.
 func (r *HealthReport) AsBefore(before v1alpha1.VidraResourceStatus) bool {
-	return HealthOf(before) != nil && (r.Starting || r.Unknown && len(r.Ill) == 0)
+	return HealthOf(before) != nil && r.Invalid == nil && (r.Starting || r.Unknown && len(r.Ill) == 0)
 }
 
 // Problems returns the objects that are not healthy, those first whose deletion is blocked, then those that have failed.
@@ -153,7 +193,11 @@ func (r *HealthReport) Problems() []v1alpha1.Problem {
 			others = append(others, object.ProblemOf(&one.Object, v1alpha1.ReasonProgressing, message))
 		}
 	}
-	if len(r.Ill) == 0 && r.Unknown {
+	if r.Invalid != nil {
+		message := display.Truncate(r.Invalid.Error(), object.MaxMessage) + ". Correct the expression: until then, kstatus computes the health of the kind"
+		blocked = append(blocked, object.ProblemOf(nil, v1alpha1.ReasonHealthCheckInvalid, message))
+	}
+	if len(r.Ill) == 0 && r.Unknown && r.Invalid == nil {
 		return []v1alpha1.Problem{object.ProblemOf(nil, v1alpha1.ReasonStarting, "Not every object has been seen yet")}
 	}
 	return slices.Concat(blocked, failed, others)

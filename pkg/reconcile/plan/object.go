@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
@@ -49,6 +50,9 @@ type Object struct {
 	Kept []KeptFields
 	// lastHealth is the health in the last answer of the API server; nil if a watch shows it.
 	lastHealth *trigger.Health
+	// lastCheck is the check that computed lastHealth; nil for kstatus. healthRead reports that the object was read for it.
+	lastCheck  *healthcheck.Check
+	healthRead bool
 	// checked is the health that the last checkup found, which the entry may show later.
 	checked v1alpha1.ObjectHealth
 	// WarningsKnown reports that this process has applied the object, so that the warnings in the status are outdated.
@@ -167,7 +171,7 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	others := s.Others[:0]
 	for _, o := range s.Others {
 		if o.Desired == nil {
-			o.Warnings, o.WarningsKnown, o.Kept, o.lastHealth, o.checked = nil, false, nil, nil, ""
+			o.Warnings, o.WarningsKnown, o.Kept, o.lastHealth, o.lastCheck, o.healthRead, o.checked = nil, false, nil, nil, nil, false, ""
 			if o.Entry != nil {
 				o.Entry.Health = ""
 			}

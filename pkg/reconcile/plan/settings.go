@@ -10,6 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -97,6 +98,8 @@ type Settings struct {
 	Tools ownership.Tools
 	// Stamped reports that the annotation ownership.EditedByAnnotation of an object can be trusted.
 	Stamped bool
+	// Checks compute the health of the objects, by spec.healthChecks; nil without any.
+	Checks *healthcheck.Checks
 	// Watched reports whether events of the objects are wanted.
 	Watched bool
 	// Allowed is the part of the destination that Vidra may use. It is known when that is connected.

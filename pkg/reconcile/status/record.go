@@ -132,7 +132,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	o.Drift = nil
 	p.NoteAnswer(o, r.Glass)
 	if r.Cause.Found != nil {
-		o.RecordHealth(r.Cause.Found)
+		p.RecordHealth(o, r.Cause.Found)
 	}
 	entry.State = v1alpha1.ObjectApplied
 	if o.Contention.Contended() {
@@ -160,7 +160,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	if o.Sealed == nil && r.Shown.Withholds() { // others may have marked it
 		o.Sealed = &plan.SealedEntry{}
 	}
-	o.RecordHealth(r.Live)
+	p.RecordHealth(o, r.Live)
 	p.emit(r)
 }
 

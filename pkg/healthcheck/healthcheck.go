@@ -1,0 +1,291 @@
+package healthcheck
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+const (
+	// costLimit is the maximum cost of the evaluation of one expression, in the units of the Common Expression Language. It ends an
+	// evaluation after about two milliseconds. A filter over ten conditions costs about 100.
+	costLimit = 5_000
+	// maxText is how many bytes of a text of the object expressions see, and maxInstructions the size of a compiled regular expression: a
+	// function is charged for after its call.
+	maxText, maxInstructions = 4096, 256
+)
+
+// products are the functions whose results are as long as the product of their arguments.
+var products = []string{"replace", "join", "format"}
+
+// Checks are the checks of a VidraResource, by kind. The zero value and nil have none.
+type Checks struct {
+	spec   []v1alpha1.HealthCheck
+	byKind map[schema.GroupKind]*Check
+	err    error
+}
+
+// Check is the health of one kind, as its expressions compute it.
+type Check struct {
+	inProgress, failed, current cel.Program // nil without an expression, but for current
+}
+
+// Compile returns the checks of a VidraResource, which are old if they are the same. Those with an invalid expression are left out; see
+// [Checks.Err].
+func Compile(spec []v1alpha1.HealthCheck, old *Checks) *Checks {
+	switch {
+	case len(spec) == 0:
+		return nil
+	case old != nil && slices.Equal(old.spec, spec):
+		return old
+	}
+	c := &Checks{spec: slices.Clone(spec), byKind: map[schema.GroupKind]*Check{}}
+	var faults []string
+	for i, one := range spec {
+		kind := schema.FromAPIVersionAndKind(one.APIVersion, one.Kind).GroupKind()
+		check, err := compile(one)
+		if _, twice := c.byKind[kind]; twice {
+			err = errors.New("an earlier check has the same group and kind: remove one of them")
+		}
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("spec.healthChecks[%d] (%s): %v", i, kind, err))
+			continue
+		}
+		if was := old.For(kind); was != nil && slices.Contains(old.spec, one) {
+			check = was // objects that were evaluated by it keep their health
+		}
+		c.byKind[kind] = check
+	}
+	if len(faults) > 0 {
+		c.err = errors.New(strings.Join(faults, "; "))
+	}
+	return c
+}
+
+// For returns the check of a kind; nil without one.
+func (c *Checks) For(kind schema.GroupKind) *Check {
+	if c == nil {
+		return nil
+	}
+	return c.byKind[kind]
+}
+
+// Err returns the errors of all checks that are left out, or nil.
+func (c *Checks) Err() error {
+	if c == nil {
+		return nil
+	}
+	return c.err
+}
+
+// compile compiles the expressions of a check.
+func compile(spec v1alpha1.HealthCheck) (*Check, error) {
+	c := &Check{}
+	for _, one := range []struct {
+		field, text string
+		program     *cel.Program
+	}{{"inProgress", spec.InProgress, &c.inProgress}, {"failed", spec.Failed, &c.failed}, {"current", spec.Current, &c.current}} {
+		if one.text == "" {
+			continue
+		}
+		var err error
+		if *one.program, err = program(one.text); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.field, err)
+		}
+	}
+	return c, nil
+}
+
+// environment has the functions that expressions of Flux have, but for those on sets and encodings.
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings())
+})
+
+// types of the language are identifiers, too.
+var typeNames = []string{"bool", "bytes", "double", "dyn", "google", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"}
+
+// program compiles an expression. Each identifier in it may be a field of the object, as kinds have any.
+func program(text string) (cel.Program, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, err
+	}
+	parsed, issues := env.Parse(text)
+	if issues.Err() != nil {
+		return nil, fault(issues)
+	}
+	var fields []cel.EnvOption
+	var unbounded error
+	seen := map[string]bool{}
+	ast.PreOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.IdentKind:
+			if name := e.AsIdent(); !seen[name] && !slices.Contains(typeNames, name) && !strings.HasPrefix(name, "@") {
+				seen[name] = true
+				fields = append(fields, cel.Variable(name, cel.DynType))
+			}
+		case ast.CallKind:
+			unbounded = cmp.Or(unbounded, unboundedCall(e.AsCall()))
+		default:
+		}
+	}))
+	if unbounded != nil {
+		return nil, unbounded
+	}
+	if env, err = env.Extend(fields...); err != nil {
+		return nil, err
+	}
+	checked, issues := env.Check(parsed)
+	switch {
+	case issues.Err() != nil:
+		return nil, fault(issues)
+	case checked.OutputType() != cel.BoolType && checked.OutputType() != cel.DynType:
+		return nil, fmt.Errorf("the expression is a %s: make it true or false", checked.OutputType())
+	}
+	return env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.CostTracking(meter{}))
+}
+
+// unboundedCall returns why a call may cost more than its arguments show; nil if it does not.
+func unboundedCall(call ast.CallExpr) error {
+	name := call.FunctionName()
+	if slices.Contains(products, name) {
+		return fmt.Errorf("the function %s is not available", name)
+	}
+	if name != "matches" {
+		return nil
+	}
+	args := call.Args()
+	if len(args) == 0 || args[len(args)-1].Kind() != ast.LiteralKind {
+		return errors.New("the regular expression of matches must be a text in quotes")
+	}
+	text, _ := args[len(args)-1].AsLiteral().Value().(string)
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return fmt.Errorf("the regular expression of matches is invalid: %w", err)
+	}
+	if program, err := syntax.Compile(parsed.Simplify()); err != nil || len(program.Inst) > maxInstructions {
+		return errors.New("the regular expression of matches is too large: make it simpler")
+	}
+	return nil
+}
+
+// fault returns the errors of an expression in one line each.
+func fault(issues *cel.Issues) error {
+	var all []string
+	for _, e := range issues.Errors() {
+		all = append(all, fmt.Sprintf("character %d: %s", e.Location.Column()+1, e.Message))
+	}
+	return errors.New(strings.Join(all, "; "))
+}
+
+// Evaluate returns the health of an object that is not being deleted, and the reason if it is not Current. An expression without a result,
+// such as one about a field that the object lacks, has it InProgress, as with Flux. One that costs too much, or is neither true nor false, has
+// it Unknown.
+func (c *Check) Evaluate(u *unstructured.Unstructured) (status.Status, string) {
+	observed, reports, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration") // of another type, it is for the expressions
+	if reports && u.GetGeneration() != 0 && observed != u.GetGeneration() {
+		return status.InProgressStatus, fmt.Sprintf("its controller has observed generation %d of %d", observed, u.GetGeneration())
+	}
+	fields, _ := withShortTexts(u.Object).(map[string]any)
+	for _, one := range []struct {
+		field   string
+		program cel.Program
+		status  status.Status
+	}{{"inProgress", c.inProgress, status.InProgressStatus}, {"failed", c.failed, status.FailedStatus}, {"current", c.current, status.CurrentStatus}} {
+		if one.program == nil {
+			continue
+		}
+		result, _, err := one.program.Eval(fields)
+		switch is, isBool := result.(types.Bool); {
+		case err != nil && strings.Contains(err.Error(), "cost limit"):
+			return status.UnknownStatus, fmt.Sprintf("healthChecks.%s costs too much for this object: make the expression simpler", one.field)
+		case err != nil:
+			return status.InProgressStatus, fmt.Sprintf("healthChecks.%s has no result: %v", one.field, err)
+		case !isBool:
+			return status.UnknownStatus, fmt.Sprintf("healthChecks.%s is a %s: make it true or false", one.field, result.Type().TypeName())
+		case bool(is) && one.status == status.CurrentStatus:
+			return status.CurrentStatus, ""
+		case bool(is):
+			return one.status, withCondition(u, "healthChecks."+one.field+" is true")
+		}
+	}
+	return status.InProgressStatus, withCondition(u, "healthChecks.current is false")
+}
+
+// withShortTexts returns a value in which no text is longer than maxText: the value itself if it has none.
+func withShortTexts(value any) any {
+	switch v := value.(type) {
+	case string:
+		if len(v) > maxText {
+			return strings.ToValidUTF8(v[:maxText], "")
+		}
+	case map[string]any:
+		var short map[string]any
+		for key, was := range v {
+			if is := withShortTexts(was); changed(was, is) {
+				if short == nil {
+					short = maps.Clone(v)
+				}
+				short[key] = is
+			}
+		}
+		if short != nil {
+			return short
+		}
+	case []any:
+		var short []any
+		for i, was := range v {
+			if is := withShortTexts(was); changed(was, is) {
+				if short == nil {
+					short = slices.Clone(v)
+				}
+				short[i] = is
+			}
+		}
+		if short != nil {
+			return short
+		}
+	}
+	return value
+}
+
+// changed reports whether withShortTexts returned another value.
+func changed(was, is any) bool {
+	switch w := was.(type) {
+	case string:
+		return len(is.(string)) != len(w) //nolint:forcetypeassert // withShortTexts keeps types
+	case map[string]any, []any:
+		return reflect.ValueOf(was).Pointer() != reflect.ValueOf(is).Pointer()
+	}
+	return false
+}
+
+// withCondition adds the message of the condition Ready of an object to a reason.
+func withCondition(u *unstructured.Unstructured, reason string) string {
+	conditions, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	list, _ := conditions.([]any)
+	for _, one := range list {
+		condition, _ := one.(map[string]any)
+		if message, _ := condition["message"].(string); condition["type"] == "Ready" && message != "" {
+			return reason + ": " + message
+		}
+	}
+	return reason
+}

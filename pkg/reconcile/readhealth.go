@@ -1,0 +1,36 @@
+package reconcile
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+)
+
+// readHealth reads the objects whose check of spec.healthChecks is new: the stores of the watches keep no object to evaluate it. Later
+// events evaluate it.
+func (p *pass) readHealth(ctx context.Context) {
+	objects := p.NeedsHealth()
+	if len(objects) == 0 || p.applier.Client == nil {
+		return
+	}
+	type answer struct {
+		live *unstructured.Unstructured
+		err  error
+	}
+	answers, wanted := make([]answer, len(objects)), make([]*desired.Object, len(objects))
+	for i, o := range objects {
+		wanted[i] = o.Desired
+	}
+	p.applier.Parallel(len(objects), func(i int) {
+		leave := p.applier.Enter(ctx, wanted[i].Key)
+		answers[i].live, answers[i].err = p.applier.Get(ctx, wanted[i].Key)
+		leave(answers[i].err)
+	})
+	for i, o := range objects {
+		if gone := answers[i].live == nil && answers[i].err == nil; o.Desired == wanted[i] && !gone { // the event of its deletion follows
+			p.NoteHealthRead(o, answers[i].live, answers[i].err)
+		}
+	}
+}
