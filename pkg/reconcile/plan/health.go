@@ -80,7 +80,7 @@ func (p *Planner) Checkup() {
 		kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 		seen, evaluated := trigger.CheckedHealthOf(kept, p.Checks.For(d.ID.GroupKind))
 		evaluated = evaluated && found && synced
-		if known && !(o.healthRead && evaluated) {
+		if known && (!o.healthRead || !evaluated) {
 			health = *o.lastHealth
 		} else { // the watch observes later what was just applied, and reports a change of its health
 			health, known = seen, evaluated
