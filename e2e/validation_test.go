@@ -188,7 +188,7 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 		},
 		"long expression": {
 			reason:  "it is compiled for each VidraResource",
-			spec:    `{healthChecks: [{apiVersion: v1, kind: Service, current: "` + strings.Repeat("a", 2049) + `"}]}`,
+			spec:    `{healthChecks: [{apiVersion: v1, kind: Service, current: "` + strings.Repeat("a", 1025) + `"}]}`,
 			wantErr: "spec.healthChecks[0].current",
 		},
 		"health checks": {

@@ -59,16 +59,16 @@ func Compile(spec []v1alpha1.HealthCheck, old *Checks) *Checks {
 	var faults []string
 	for i, one := range spec {
 		kind := schema.FromAPIVersionAndKind(one.APIVersion, one.Kind).GroupKind()
-		check, err := compile(one)
+		check, err := old.For(kind), error(nil)
+		if check == nil || !slices.Contains(old.spec, one) { // otherwise objects that were evaluated by it keep their health
+			check, err = compile(one)
+		}
 		if _, twice := c.byKind[kind]; twice {
 			err = errors.New("an earlier check has the same group and kind: remove one of them")
 		}
 		if err != nil {
 			faults = append(faults, fmt.Sprintf("spec.healthChecks[%d] (%s): %v", i, kind, err))
 			continue
-		}
-		if was := old.For(kind); was != nil && slices.Contains(old.spec, one) {
-			check = was // objects that were evaluated by it keep their health
 		}
 		c.byKind[kind] = check
 	}

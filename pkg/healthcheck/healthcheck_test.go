@@ -145,3 +145,17 @@ func BenchmarkEvaluate(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCompile is the cost of the largest spec.
+func BenchmarkCompile(b *testing.B) {
+	long := "true" + strings.Repeat(" && status.a1", 78)
+	var spec []v1alpha1.HealthCheck
+	for i := range 16 {
+		one := check(long, long, long)
+		one.Kind = fmt.Sprintf("Widget%d", i)
+		spec = append(spec, one)
+	}
+	for b.Loop() {
+		require.NoError(b, Compile(spec, nil).Err())
+	}
+}

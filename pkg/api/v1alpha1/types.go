@@ -99,7 +99,7 @@ type VidraResourceSpec struct {
 	// +listType=map
 	// +listMapKey=apiVersion
 	// +listMapKey=kind
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=16
 	HealthChecks []HealthCheck `json:"healthChecks,omitempty"`
 
 	// Wait makes Ready depend on the health of the objects, as kstatus and spec.healthChecks compute it. When
@@ -197,15 +197,15 @@ type HealthCheck struct {
 	Kind string `json:"kind"`
 	// Current is an expression that is true when the object is as its spec says.
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:MaxLength=1024
 	Current string `json:"current"`
 	// InProgress is an expression that is true while the object is on the way there.
 	// +optional
-	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:MaxLength=1024
 	InProgress string `json:"inProgress,omitempty"`
 	// Failed is an expression that is true when the object does not get there by itself.
 	// +optional
-	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:MaxLength=1024
 	Failed string `json:"failed,omitempty"`
 }
 

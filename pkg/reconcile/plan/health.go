@@ -176,7 +176,8 @@ func (p *Planner) HealthUnknown(o *Object) bool {
 // AsBefore reports whether the health is taken to be as the status has it: it is about to be
 // known, or nothing else is known.
 func (r *HealthReport) AsBefore(before v1alpha1.VidraResourceStatus) bool {
-	return HealthOf(before) != nil && r.Invalid == nil && (r.Starting || r.Unknown && len(r.Ill) == 0)
+	invalid := slices.ContainsFunc(before.Problems, func(p v1alpha1.Problem) bool { return p.Reason == v1alpha1.ReasonHealthCheckInvalid })
+	return HealthOf(before) != nil && (r.Invalid != nil) == invalid && (r.Starting || r.Unknown && len(r.Ill) == 0)
 }
 
 // Problems returns the objects that are not healthy, those first whose deletion is blocked, then those that have failed.

@@ -11,6 +11,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
+// exact are the reasons whose messages are always up to date: finalizers are removed one by one, and expressions corrected one by one.
+var exact = []string{v1alpha1.ReasonDeletionBlocked, v1alpha1.ReasonHealthCheckInvalid}
+
 // healthProblems returns the objects that are not healthy. While they are the same, so are
 // their messages, which count replicas for instance.
 func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
@@ -31,7 +34,7 @@ func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.
 				if a.Message != b.Message && strings.HasSuffix(b.Message, ": ") { // it is withheld since then
 					return false
 				}
-				stable := a.Reason != v1alpha1.ReasonDeletionBlocked || a.Message == b.Message // finalizers are removed one by one
+				stable := !slices.Contains(exact, a.Reason) || a.Message == b.Message
 				return a.Subject() == b.Subject() && a.Reason == b.Reason && stable
 			})
 		if same {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"testing"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -32,6 +33,7 @@ func TestHealthWhileWatchesStart(t *testing.T) {
 		"Was ill":         {"so is this", plan.HealthReport{Unknown: true, Starting: true}, &two, metav1.ConditionFalse, metav1.ConditionFalse, "two are ill"},
 		"Some are known":  {"one of two would be told, and then both", plan.HealthReport{Unknown: true, Starting: true, Ill: []plan.Illness{ill}}, &two, metav1.ConditionFalse, metav1.ConditionFalse, "two are ill"},
 		"Others may stay": {"no watch is about to tell of them", plan.HealthReport{Unknown: true, Ill: []plan.Illness{ill}}, &two, metav1.ConditionFalse, metav1.ConditionFalse, "0 of 1"},
+		"Invalid check":   {"the author can correct it at once", plan.HealthReport{Unknown: true, Starting: true, Invalid: errors.New("current: no")}, &healthy, metav1.ConditionFalse, metav1.ConditionFalse, "current: no"},
 		"All are known":   {"it is told", plan.HealthReport{Ill: []plan.Illness{ill}}, &healthy, metav1.ConditionFalse, metav1.ConditionFalse, "0 of 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,4 +48,20 @@ func TestHealthWhileWatchesStart(t *testing.T) {
 			require.Contains(t, ready.Message, tc.says, tc.reason)
 		})
 	}
+}
+
+// TestInvalidChecksAreUpToDate: a restart changes nothing of an invalid check, and another fault replaces the first.
+func TestInvalidChecksAreUpToDate(t *testing.T) {
+	ill := plan.Illness{Object: v1alpha1.ProblemObject{Name: "page"}, Health: trigger.Health{Status: kstatus.InProgressStatus, Message: "0 of 1"}}
+	report := func(fault string, ill ...plan.Illness) v1alpha1.VidraResourceStatus {
+		return Summarize(v1alpha1.VidraResourceStatus{}, Outcome{watched: true, All: true, Health: &plan.HealthReport{Invalid: errors.New(fault), Ill: ill}})
+	}
+	before := report("current: no", ill)
+	require.Len(t, before.Problems, 2)
+	again := Summarize(before, Outcome{watched: true, All: true, Health: &plan.HealthReport{Invalid: errors.New("current: no"), Unknown: true, Starting: true}})
+	require.Equal(t, before.Problems, again.Problems, "objects that no watch has shown yet are as before")
+	after := Summarize(before, Outcome{watched: true, All: true, Health: &plan.HealthReport{Invalid: errors.New("failed: no"), Ill: []plan.Illness{ill}}})
+	require.Contains(t, after.Problems[0].Message, "failed: no")
+	healthy := Summarize(before, Outcome{watched: true, All: true, Health: &plan.HealthReport{}})
+	require.Empty(t, healthy.Problems)
 }
