@@ -38,7 +38,7 @@ type PreviewQuery struct {
 // Given is a VidraResource as it would be after a write.
 type Given struct {
 	VidraResource *v1alpha1.VidraResource
-	// Parts are its manifest. None are read.
+	// Parts are its manifest; nil to read the parts that it names.
 	Parts []desired.Part
 }
 

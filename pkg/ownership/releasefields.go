@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -187,6 +189,36 @@ func Transfer(obj *unstructured.Unstructured, from, to string) []any {
 	given["manager"] = to
 	given["fieldsV1"] = merged([]fieldsV1{given.fields(), applied(obj, to)})
 	return append(list, map[string]any(given))
+}
+
+// Shared returns the managedFields of obj as if manager to had written the fields that manager from applied, too, by an operation. Fields
+// that except names, as paths of names, stay with from alone. changed is false if from applied nothing, or to has such an entry already.
+// ReleaseFields describes the write of the result.
+func Shared(obj *unstructured.Unstructured, from, to string, operation metav1.ManagedFieldsOperationType, except ...[]string) (managedFields []any, changed bool) {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
+	var given map[string]any
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		r := record(m)
+		switch {
+		case r.text("manager") == to && r.text("operation") == string(operation) && r.text("subresource") == "":
+			return list, false
+		case r.text("manager") == from && r.applies():
+			given = runtime.DeepCopyJSON(m)
+		}
+	}
+	if given == nil {
+		return list, false
+	}
+	given["manager"], given["operation"] = to, string(operation)
+	for _, path := range except {
+		names := slices.Clone(path)
+		for i := range names {
+			names[i] = "f:" + names[i]
+		}
+		unstructured.RemoveNestedField(record(given).fields(), names...)
+	}
+	return append(list, given), true
 }
 
 // Without returns the managedFields of obj without the entries of manager. Its fields keep their

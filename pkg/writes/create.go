@@ -40,6 +40,8 @@ type Creation struct {
 	DefaultNamespace string
 	// PartsNamespace is the namespace of the ConfigMaps and Secrets. Defaults to the one of the parts that exist, or else of the destination.
 	PartsNamespace string
+	// Annotations are those of the VidraResource that are set.
+	Annotations map[string]string
 	// Force takes fields from other field managers.
 	Force bool
 }
@@ -175,6 +177,7 @@ func (q Creation) body(live *v1alpha1.VidraResource, namespace, inline string, p
 	vr := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	vr.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	vr.SetName(q.Name)
+	vr.SetAnnotations(q.Annotations)
 	return vr
 }
 
@@ -298,6 +301,45 @@ func (p *Prepared) place(q Creation, cut []parts.Part, stored []*storedPart, nam
 	}
 }
 
+// Body returns the fields of the VidraResource that are applied.
+func (p *Prepared) Body() *unstructured.Unstructured { return p.body }
+
+// PrepareSources returns a new VidraResource whose manifest is in sources that exist, as the API server would store it. It writes nothing.
+func (c *Client) PrepareSources(ctx context.Context, body *unstructured.Unstructured) (*Prepared, error) {
+	vr, err := c.applyVidraResource(ctx, body, metav1.DryRunAll)
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{VidraResource: vr, IsNew: true, Changed: true, body: body}, nil
+}
+
+// SecureParts finishes a write of [Client.Create] that ended after it had written the VidraResource: its parts get it as their owner.
+func (c *Client) SecureParts(ctx context.Context, vr *v1alpha1.VidraResource) error {
+	in := map[source.Key]bool{}
+	var named []source.Key
+	for _, from := range vr.Spec.ManifestFrom {
+		if key := source.KeyOf(vr, from); !source.IsArtifact(key.Kind) {
+			named = append(named, key)
+			in[source.Key{Kind: key.Kind, Namespace: key.Namespace}] = true
+		}
+	}
+	for key := range in {
+		stored, err := c.partsIn(ctx, vr.Name, key.Kind, key.Namespace)
+		if err != nil {
+			return err
+		}
+		for _, part := range stored {
+			if !slices.Contains(named, part.Key) {
+				continue
+			}
+			if err := c.secure(ctx, part, vr); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // judge has the API server and the rules of Vidra judge the VidraResource.
 func (c *Client) judge(ctx context.Context, q Creation, live *v1alpha1.VidraResource, namespace, inline string, p *Prepared) error {
 	var err error
@@ -402,6 +444,9 @@ func otherWriters(live, after *v1alpha1.VidraResource) []string {
 
 // Difference returns the effect of an apply of a prepared VidraResource.
 func (c *Client) Difference(ctx context.Context, p *Prepared) (*insight.Diff, error) {
+	if slices.ContainsFunc(p.VidraResource.Spec.ManifestFrom, func(from v1alpha1.ManifestSource) bool { return source.IsArtifact(from.Kind) }) {
+		return c.questions.Diff(ctx, insight.PreviewQuery{Given: &insight.Given{VidraResource: p.VidraResource}}) // its parts are read
+	}
 	return c.questions.Diff(ctx, insight.PreviewQuery{Given: &insight.Given{VidraResource: p.VidraResource, Parts: partsOf(p.VidraResource, p.parts)}})
 }
 

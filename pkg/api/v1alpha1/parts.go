@@ -14,6 +14,10 @@ const (
 	PartOfLabel = "vidraresource.infrahub.operators.com/part-of"
 	// PartAnnotation on it has the name of the VidraResource and its own namespace and name, so that a copy of it does not count as one.
 	PartAnnotation = "vidraresource.infrahub.operators.com/part"
+	// MigratedFromAnnotation on a VidraResource names the tool and its object from which `vidra migrate` adopted the objects.
+	MigratedFromAnnotation = "vidraresource.infrahub.operators.com/migrated-from"
+	// BeforeMigrationAnnotation on the object of a tool that `vidra migrate` stopped has the fields that it changed, as they were.
+	BeforeMigrationAnnotation = "vidraresource.infrahub.operators.com/before-migration"
 )
 
 // PartIdentity returns the value of PartAnnotation.

@@ -1,0 +1,339 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// moving is a manifest of several kinds, with fields that the API server defaults and assigns.
+const moving = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, labels: {app: web}}
+data: {colour: blue}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: login, labels: {app: web}}
+stringData: {password: hunter2}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, labels: {app: web}}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:1", ports: [{containerPort: 80}], resources: {limits: {cpu: 1000m}}}]}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, labels: {app: web}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: web, labels: {app: web}}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+`
+
+// movingKinds are the kinds of moving.
+var movingKinds = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Service"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Version: "v1", Kind: "PersistentVolumeClaim"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+}
+
+// moved returns the objects of moving in a namespace, by kind.
+func moved(t require.TestingT, ns string) map[string]*unstructured.Unstructured {
+	all := map[string]*unstructured.Unstructured{}
+	for _, gvk := range movingKinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		require.NoError(t, admin.List(context.Background(), list, client.InNamespace(ns)))
+		for i := range list.Items {
+			if u := &list.Items[i]; u.GetLabels()["app"] == "web" {
+				all[u.GetKind()] = u
+			}
+		}
+	}
+	require.Len(t, all, len(movingKinds))
+	return all
+}
+
+// requireUnmoved requires that the objects are the same ones, of which only metadata and the status have changed.
+func requireUnmoved(t require.TestingT, before, after map[string]*unstructured.Unstructured) {
+	for kind, was := range before {
+		is := after[kind].DeepCopy()
+		require.Equal(t, was.GetUID(), is.GetUID(), kind)
+		if kind != "Deployment" { // whose generation counts its annotations, too
+			require.Equal(t, was.GetGeneration(), is.GetGeneration(), kind)
+		}
+		was := was.DeepCopy()
+		for _, u := range []*unstructured.Unstructured{was, is} {
+			delete(u.Object, "metadata")
+			delete(u.Object, "status")
+		}
+		require.Equal(t, was.Object, is.Object, kind)
+	}
+}
+
+// requireReleased requires that the objects have no traces of a tool.
+func requireReleased(t require.TestingT, all map[string]*unstructured.Unstructured, managers, keys []string) {
+	for kind, u := range all {
+		require.Equal(t, "vidra", u.GetLabels()[v1alpha1.ManagedByLabel], kind)
+		for _, e := range u.GetManagedFields() {
+			require.NotContains(t, managers, e.Manager, kind)
+		}
+		for _, key := range keys {
+			require.NotContains(t, u.GetAnnotations(), key, kind)
+			require.NotContains(t, u.GetLabels(), key, kind)
+		}
+	}
+}
+
+// requireBack requires that the objects have no traces of Vidra.
+func requireBack(t require.TestingT, ns string, all map[string]*unstructured.Unstructured) {
+	require.True(t, apierrors.IsNotFound(admin.Get(context.Background(), client.ObjectKey{Name: ns}, &v1alpha1.VidraResource{})))
+	for kind, u := range all {
+		require.NotContains(t, u.GetLabels(), v1alpha1.ManagedByLabel, kind)
+		require.Empty(t, v1alpha1.Owners(u.GetAnnotations()), kind)
+		for _, e := range u.GetManagedFields() {
+			require.NotContains(t, e.Manager, "vidra/", kind)
+		}
+	}
+}
+
+// tool runs a program with the kubeconfig of the administrator.
+func tool(t *testing.T, code int, program string, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.KubeconfigPath, "HOME="+home())
+	cmd.Stdout, cmd.Stderr = &out, &out
+	_ = cmd.Run() // the exit code counts
+	require.Equal(t, code, cmd.ProcessState.ExitCode(), "%s %q: %s", program, args, out.String())
+	return out.String()
+}
+
+// TestMigrateKubectl moves objects of kubectl apply to a VidraResource and back.
+func TestMigrateKubectl(t *testing.T) {
+	t.Parallel()
+	kubectl, err := testenv.Kubectl(t.Context(), testenv.Options{Out: os.Stderr})
+	require.NoError(t, err)
+	file := writeFile(t, moving)
+	for name, tt := range map[string]struct {
+		reason string
+		// apply are the arguments of kubectl that apply the file, and drift is the finding about an edit.
+		apply []string
+		drift string
+	}{
+		"client": {"with the annotation that has what was applied", []string{"apply", "-f", file}, `image is "web:2", and kubectl applied "web:1"`},
+		"server": {"which has it in managedFields", []string{"apply", "--server-side", "-f", file}, `Deployment migrate-kubectl-server/web: fields written by "kubectl-patch" are in the manifest`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := "migrate-kubectl-" + name
+			makeNamespace(t, ns)
+			cluster.RemoveAtEnd(t, ns)
+			tool(t, 0, kubectl, append(tt.apply, "-n", ns)...)
+			require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other", Labels: map[string]string{"app": "web-other"}}}))
+			args := []string{"migrate", "kubectl", "-n", ns, "-l", "app=web"}
+			before := moved(t, ns)
+			plan := vidra(t, args...)
+			require.Equal(t, 0, plan.code, plan.stdout+plan.stderr)
+			require.Contains(t, plan.stdout, "which adopts 6 objects unchanged")
+			require.NotContains(t, plan.stdout+plan.stderr, "hunter2")
+			require.Equal(t, before, moved(t, ns), "nothing is written without --apply")
+
+			// A user has scaled it: the manifest gets the present value, if that is accepted.
+			tool(t, 0, kubectl, "-n", ns, "patch", "deployment", "web", "-p", `{"spec":{"minReadySeconds":7,"replicas":0,"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}`)
+			before = moved(t, ns)
+			refused := vidra(t, append(args, "--apply")...)
+			require.Equal(t, 1, refused.code, refused.stdout+refused.stderr)
+			require.Contains(t, refused.stdout, tt.drift)
+			require.Contains(t, refused.stderr, "--apply --accept drift")
+			require.Equal(t, before, moved(t, ns))
+
+			applied := vidra(t, append(args, "--apply", "--accept", "drift")...)
+			require.Equal(t, 0, applied.code, applied.stdout+applied.stderr)
+			require.Contains(t, applied.stdout, "manages 6 objects, of which 6 are unchanged; released 6 objects")
+			if name == "client" {
+				golden(t, "migrate", applied.stdout)
+			}
+			after := moved(t, ns)
+			requireUnmoved(t, before, after)
+			requireReleased(t, after, []string{"kubectl-client-side-apply", "kubectl"}, []string{corev1.LastAppliedConfigAnnotation})
+			vr := cluster.AwaitReady(t, ns)
+			require.Len(t, vr.Status.ManagedResources, 6)
+			require.NotContains(t, vr.Spec.Manifest, "hunter2")
+			again := vidra(t, append(args, "--apply")...)
+			require.Equal(t, 0, again.code, again.stderr)
+			require.Contains(t, again.stdout, "released 0 objects")
+			require.Contains(t, vidra(t, args...).stdout, "step 2 (done)")
+
+			// kubectl apply --prune of other objects with the labels removes none of them.
+			tool(t, 0, kubectl, "apply", "-n", ns, "--prune", "-l", "app=web", "-f", writeFile(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, labels: {app: web}}\n"))
+			require.NoError(t, admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}}))
+			requireUnmoved(t, before, moved(t, ns))
+
+			// Vidra heals what it adopted.
+			require.NoError(t, cluster.MergePatch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "settings"}}, `{"data":{"colour":"red"}}`))
+			suite.Await(t, func(c *assert.CollectT) {
+				colour, _, _ := unstructured.NestedString(moved(c, ns)["ConfigMap"].Object, "data", "colour")
+				require.Equal(c, "blue", colour)
+			})
+
+			undone := vidra(t, append(args, "--undo")...)
+			require.Equal(t, 0, undone.code, undone.stderr)
+			require.Equal(t, "went back: 6 objects stay, without VidraResource\n", undone.stdout)
+			back := moved(t, ns)
+			requireUnmoved(t, before, back)
+			requireBack(t, ns, back)
+			require.Contains(t, back["ConfigMap"].GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+			suite.AwaitFor(t, time.Minute, func(c *assert.CollectT) { require.Empty(c, partsOf(c, ns)) }) // by the garbage collector
+			require.Equal(t, 2, vidra(t, append(args, "--undo")...).code, "there is nothing to undo")
+			// kubectl removes what its next file lacks.
+			tool(t, 0, kubectl, append(slices.Clone(tt.apply[:len(tt.apply)-1]), writeFile(t, strings.Replace(moving, "data: {colour: blue}", "data: {size: large}", 1)), "-n", ns, "--force-conflicts="+map[string]string{"client": "false", "server": "true"}[name])...)
+			data, _, _ := unstructured.NestedStringMap(moved(t, ns)["ConfigMap"].Object, "data")
+			if name == "client" {
+				require.Equal(t, map[string]string{"size": "large"}, data)
+			}
+		})
+	}
+}
+
+// TestMigrateHelm moves a release of Helm to a VidraResource and back. Helm can neither upgrade nor uninstall it meanwhile.
+func TestMigrateHelm(t *testing.T) {
+	t.Parallel()
+	helm, err := testenv.Helm(t.Context(), testenv.Options{Out: os.Stderr})
+	require.NoError(t, err)
+	chart := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(chart, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+	write("values.yaml", "colour: blue\n")
+	write("templates/all.yaml", strings.Replace(moving, "colour: blue", "colour: {{ .Values.colour }}", 1))
+	write("templates/hook.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: post-install}}\n")
+	write("templates/kept.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}\n")
+	for name, tt := range map[string]struct {
+		reason string
+		flag   string
+	}{
+		"server": {"the default of Helm 4", "--server-side=true"},
+		"client": {"as Helm 3", "--server-side=false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := "migrate-helm-" + name
+			makeNamespace(t, ns)
+			cluster.RemoveAtEnd(t, ns)
+			tool(t, 0, helm, "install", ns, chart, "-n", ns, tt.flag)
+			upgraded := []string{"upgrade", ns, chart, "-n", ns, "--set", "colour=green"}
+			tool(t, 0, helm, upgraded...)
+			args := []string{"migrate", "helm", ns, "-n", ns}
+			before := moved(t, ns)
+			plan := vidra(t, args...)
+			require.Equal(t, 1, plan.code, plan.stdout+plan.stderr)
+			require.Contains(t, plan.stdout, "accept: hooks: ConfigMap hook is a hook for post-install")
+			require.NotContains(t, plan.stdout+plan.stderr, "hunter2")
+			require.Equal(t, before, moved(t, ns), "nothing is written without --apply")
+			require.Equal(t, 2, vidra(t, "migrate", "helm", "none", "-n", ns).code)
+
+			applied := vidra(t, append(args, "--apply", "--accept", "hooks")...)
+			require.Equal(t, 0, applied.code, applied.stdout+applied.stderr)
+			require.Contains(t, applied.stdout, "manages 7 objects, of which 7 are unchanged; released 7 objects")
+			after := moved(t, ns)
+			requireUnmoved(t, before, after)
+			requireReleased(t, after, []string{"helm"}, []string{"meta.helm.sh/release-name", "meta.helm.sh/release-namespace", "app.kubernetes.io/managed-by"})
+			cluster.AwaitReady(t, ns)
+			kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "kept"}}
+			require.Equal(t, "true", cluster.Get(t, kept).GetAnnotations()[v1alpha1.KeepAnnotation], "Helm keeps it, so Vidra does")
+
+			require.Contains(t, tool(t, 1, helm, "uninstall", ns, "-n", ns), "not found")
+			tool(t, 1, helm, upgraded...)
+			tool(t, 1, helm, "install", ns, chart, "-n", ns)
+			requireUnmoved(t, before, moved(t, ns))
+
+			undone := vidra(t, append(args, "--undo")...)
+			require.Equal(t, 0, undone.code, undone.stderr)
+			back := moved(t, ns)
+			requireUnmoved(t, before, back)
+			requireBack(t, ns, back)
+			require.NotContains(t, cluster.Get(t, kept).GetAnnotations(), v1alpha1.KeepAnnotation)
+			require.Equal(t, ns, back["Role"].GetAnnotations()["meta.helm.sh/release-name"])
+			upgraded[len(upgraded)-1] = "colour=red"
+			tool(t, 0, helm, upgraded...)
+			colour, _, _ := unstructured.NestedString(moved(t, ns)["ConfigMap"].Object, "data", "colour")
+			require.Equal(t, "red", colour)
+			tool(t, 0, helm, "uninstall", ns, "-n", ns)
+			require.False(t, cluster.Exists(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "settings"}}), "Helm manages it again")
+		})
+	}
+}
+
+// TestMigrateEndsAnywhere ends a migration, and the way back, at each of their writes. The next run finishes it, and no object is changed.
+func TestMigrateEndsAnywhere(t *testing.T) {
+	t.Parallel()
+	kubectl, err := testenv.Kubectl(t.Context(), testenv.Options{Out: os.Stderr})
+	require.NoError(t, err)
+	const ns = "migrate-ends"
+	makeNamespace(t, ns)
+	cluster.RemoveAtEnd(t, ns)
+	tool(t, 0, kubectl, "apply", "-n", ns, "-f", writeFile(t, moving))
+	before := moved(t, ns)
+	args := []string{"migrate", "kubectl", "-n", ns, "-l", "app=web"}
+	back := 0
+	for _, answered := range []bool{false, true} {
+		for step, done := 0, false; !done; step += suite.Size(3, 1) {
+			require.Less(t, step, 60)
+			kubeconfig, writes := crashing(t, step, answered)
+			a := vidraAs(t, kubeconfig, append(args, "--apply")...)
+			done = writes() <= step
+			require.Equal(t, done, a.code == 0, a.stderr)
+			requireUnmoved(t, before, moved(t, ns))
+			if step%2 == 0 {
+				a := vidra(t, append(args, "--apply")...)
+				require.Equal(t, 0, a.code, a.stdout+a.stderr)
+				requireReleased(t, moved(t, ns), []string{"kubectl-client-side-apply"}, []string{corev1.LastAppliedConfigAnnotation})
+			}
+			t.Logf("answered %t, ended after %d writes and %d writes back: finished", answered, step, back)
+			kubeconfig, _ = crashing(t, back, answered)
+			back++
+			vidraAs(t, kubeconfig, append(args, "--undo")...)
+			requireUnmoved(t, before, moved(t, ns))
+			vidra(t, append(args, "--undo")...) // fails if there is nothing to undo
+			after := moved(t, ns)
+			requireUnmoved(t, before, after)
+			requireBack(t, ns, after)
+			require.Contains(t, after["Role"].GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package sources
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/ssa"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+)
+
+// kustomizations is the CustomResourceDefinition of the Kustomizations of Flux, which may hold anything.
+func kustomizations() *apiextensionsv1.CustomResourceDefinition {
+	d := definition("GitRepository").DeepCopy()
+	d.Name, d.Spec.Group = "kustomizations.kustomize.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io"
+	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "kustomizations", Kind: "Kustomization"}
+	return d
+}
+
+// migrated are the files of an artifact.
+var migrated = map[string]string{
+	"deploy/kustomization.yaml": "resources: [all.yaml]\n",
+	"deploy/all.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {stage: "${stage}"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kept, annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {password: hunter2}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "web:1"}]}
+`,
+}
+
+// built is what Flux builds of migrated for the Kustomization of the test.
+func built(t *testing.T, ns string) []*unstructured.Unstructured {
+	t.Helper()
+	text := strings.ReplaceAll(migrated["deploy/all.yaml"], "${stage}", "prod")
+	objects, err := manifest.Parse(text, manifest.Options{})
+	require.NoError(t, err)
+	var all []*unstructured.Unstructured
+	for _, o := range objects {
+		u := o.Unstructured
+		u.SetName("prod-" + u.GetName())
+		u.SetNamespace(ns)
+		labels := u.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels["team"] = "shop"
+		u.SetLabels(labels)
+		all = append(all, u)
+	}
+	return all
+}
+
+// applyAsFlux applies the objects with the code of the kustomize-controller.
+func applyAsFlux(t *testing.T, ns string) (inventory []any) {
+	t.Helper()
+	manager := ssa.NewResourceManager(admin, nil, ssa.Owner{Field: "kustomize-controller", Group: "kustomize.toolkit.fluxcd.io"})
+	objects := built(t, ns)
+	manager.SetOwnerLabels(objects, "web", ns)
+	_, err := manager.ApplyAllStaged(t.Context(), objects, ssa.DefaultApplyOptions())
+	require.NoError(t, err)
+	for _, u := range objects {
+		gvk := u.GroupVersionKind()
+		inventory = append(inventory, map[string]any{"id": ns + "_" + u.GetName() + "_" + gvk.Group + "_" + gvk.Kind, "v": gvk.Version})
+	}
+	return inventory
+}
+
+// applied returns the objects that Flux applied, as they are.
+func applied(t *testing.T, ns string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	all := map[string]*unstructured.Unstructured{}
+	for _, u := range built(t, ns) {
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(u.GroupVersionKind())
+		require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(u), live))
+		all[u.GetKind()+" "+u.GetName()] = live
+	}
+	return all
+}
+
+// requireSame requires that the objects are the same ones, of which only metadata and the status have changed.
+func requireSame(t *testing.T, before, after map[string]*unstructured.Unstructured) {
+	t.Helper()
+	for name, was := range before {
+		is := after[name].DeepCopy()
+		require.Equal(t, was.GetUID(), is.GetUID(), name)
+		if was.GetKind() != "Deployment" { // whose generation counts its annotations, too
+			require.Equal(t, was.GetGeneration(), is.GetGeneration(), name)
+		}
+		was := was.DeepCopy()
+		for _, u := range []*unstructured.Unstructured{was, is} {
+			delete(u.Object, "metadata")
+			delete(u.Object, "status")
+		}
+		require.Equal(t, was.Object, is.Object, name)
+	}
+}
+
+// TestMigrateFlux moves the objects of a Kustomization, which the code of Flux has applied, to a VidraResource and back.
+func TestMigrateFlux(t *testing.T) {
+	program, err := testenv.BuildCLI(t.Context(), os.Stderr, suite.Race)
+	require.NoError(t, err)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(config, []byte("apiVersion: config.infrahub.operators.com/v1alpha1\nkind: OperatorConfiguration\nartifactHosts: [127.0.0.1]\n"), 0o600))
+	home := t.TempDir()
+	ns := cluster.NewNamespace(t)
+	vidra := func(code int, args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		cmd := exec.Command(program, append([]string{"migrate", "flux", "web", "-n", ns, "--name", ns, "--operator-config", config}, args...)...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.KubeconfigPath, "HOME="+home)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		_ = cmd.Run() // the exit code counts
+		require.Equal(t, code, cmd.ProcessState.ExitCode(), out.String())
+		require.NotContains(t, out.String(), "hunter2")
+		return out.String()
+	}
+	define(t, "GitRepository")
+	require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), kustomizations())))
+	suite.Await(t, func(c *assertT) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "KustomizationList"})
+		require.NoError(c, admin.List(t.Context(), list))
+	})
+	p := newProducer(t)
+	p.publish(t, newSource(t, "GitRepository", ns, "app"), "main@sha1:1", migrated)
+	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "variables"}, Data: map[string]string{"stage": "prod"}}))
+	inventory := applyAsFlux(t, ns)
+	k := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"sourceRef": map[string]any{"kind": "GitRepository", "name": "app"}, "path": "./deploy", "prune": true, "interval": "5m", "timeout": "1m", "namePrefix": "prod-",
+		"commonMetadata": map[string]any{"labels": map[string]any{"team": "shop"}}, "targetNamespace": ns,
+		"postBuild":    map[string]any{"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": "variables"}}},
+		"healthChecks": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "prod-web", "namespace": ns}},
+		"novelty":      true,
+	}}}
+	k.SetGroupVersionKind(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"})
+	k.SetNamespace(ns)
+	k.SetName("web")
+	require.NoError(t, admin.Create(t.Context(), k))
+	k.Object["status"] = map[string]any{
+		"observedGeneration": k.GetGeneration(), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+		"inventory": map[string]any{"entries": append(inventory, map[string]any{"id": ns + "_gone_" + "_ConfigMap", "v": "v1"})},
+	}
+	require.NoError(t, admin.Status().Update(t.Context(), k))
+	spec := func() map[string]any {
+		u := cluster.Get(t, k)
+		found, _, _ := unstructured.NestedMap(u.Object, "spec")
+		return found
+	}
+	was, before := spec(), applied(t, ns)
+	cluster.RemoveAtEnd(t, ns)
+
+	plan := vidra(1)
+	for _, text := range []string{
+		"note: timeout: ", "accept: healthChecks: ", "accept: novelty: ", "accept: inventory: ConfigMap " + ns + "/gone is not in the manifest", "--accept healthChecks,novelty,inventory",
+		"step 1 (to do): suspend Kustomization", "which adopts 5 objects unchanged", "path: deploy\n", "namePrefix: prod-\n", "interval: 5m\n", "prune: true\n", "wait: true\n",
+	} {
+		require.Contains(t, plan, text)
+	}
+	require.Contains(t, vidra(2, "--accept", "nothing"), "has no such finding")
+	vidra(1, "--apply", "--accept", "healthChecks")
+	require.Equal(t, was, spec(), "nothing is written while a finding is in the way")
+
+	accept := []string{"--accept", "healthChecks,novelty,inventory"}
+	require.Contains(t, vidra(0, append(accept, "--apply")...), "manages 5 objects, of which 5 are unchanged; released 5 objects")
+	after := applied(t, ns)
+	requireSame(t, before, after)
+	for name, u := range after {
+		require.NotContains(t, u.GetLabels(), "kustomize.toolkit.fluxcd.io/name", name)
+		require.NotContains(t, u.GetLabels(), "kustomize.toolkit.fluxcd.io/namespace", name)
+		require.Equal(t, "shop", u.GetLabels()["team"], name)
+		for _, e := range u.GetManagedFields() {
+			require.NotEqual(t, "kustomize-controller", e.Manager, name)
+		}
+	}
+	require.Equal(t, "true", after["ConfigMap prod-kept"].GetAnnotations()[v1alpha1.KeepAnnotation], "Flux does not prune it, so Vidra keeps it")
+	stopped := spec()
+	require.Equal(t, []any{true, false, "Orphan"}, []any{stopped["suspend"], stopped["prune"], stopped["deletionPolicy"]})
+	require.Contains(t, vidra(0, append(accept, "--apply")...), "released 0 objects", "it can be repeated")
+	require.Contains(t, vidra(0), "step 3 (done)")
+	vr := cluster.GetVidraResource(t, ns)
+	require.Equal(t, "main@sha1:1", vr.Status.Source[0].Revision)
+	require.NoError(t, cluster.MergePatch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "prod-settings"}}, `{"data":{"stage":"edited"}}`))
+	suite.AwaitFor(t, patience, func(c *assertT) {
+		cm := &corev1.ConfigMap{}
+		require.NoError(c, admin.Get(bg, client.ObjectKey{Namespace: ns, Name: "prod-settings"}, cm))
+		require.Equal(c, "prod", cm.Data["stage"])
+	})
+
+	require.Equal(t, "went back: 5 objects stay, without VidraResource\n", vidra(0, "--undo"))
+	back := applied(t, ns)
+	requireSame(t, before, back)
+	require.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKey{Name: ns}, &v1alpha1.VidraResource{})))
+	require.Equal(t, was, spec(), "the Kustomization is as it was")
+	require.NotContains(t, cluster.Get(t, k).GetAnnotations(), "kustomize.toolkit.fluxcd.io/reconcile")
+	applyAsFlux(t, ns) // its next reconcile
+	again := applied(t, ns)
+	requireSame(t, before, again)
+	for name, u := range again {
+		require.Equal(t, "web", u.GetLabels()["kustomize.toolkit.fluxcd.io/name"], name)
+		require.NotContains(t, u.GetLabels(), v1alpha1.ManagedByLabel, name)
+		require.NotContains(t, u.GetAnnotations(), v1alpha1.KeepAnnotation, name)
+	}
+	require.Contains(t, vidra(2, "--undo"), "nothing to undo")
+}
