@@ -51,7 +51,7 @@ var fluxFields = map[string]fluxField{
 	"wait":                    sameField("wait"),
 	"force":                   (*fluxMapper).force,
 	"healthChecks":            (*fluxMapper).healthChecks,
-	"healthCheckExprs":        finding(Acceptable, "healthCheckExprs", "Vidra judges health by kstatus: the expressions have no effect"),
+	"healthCheckExprs":        func(m *fluxMapper, value any) { m.spec["healthChecks"] = value },
 	"serviceAccountName":      sameField("serviceAccountName"),
 	"kubeConfig":              finding(Refused, "kubeConfig", "the objects are in another cluster: add that cluster as docs/clusters.md describes, and create a VidraResource with spec.adopt IfIdentical for it"),
 	"decryption":              finding(Acceptable, "decryption", "Vidra decrypts nothing: with an encrypted Secret in the path nothing is adopted"),

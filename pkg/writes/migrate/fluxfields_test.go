@@ -38,7 +38,7 @@ func TestFluxFields(t *testing.T) {
 		"no force":            {"the default", "force: false\nsuspend: false", "{}", "", ""},
 		"health":              {"of all objects", "healthChecks: [{kind: Deployment, name: web}]", "wait: true", "healthChecks", Acceptable},
 		"health with wait":    {"Flux ignores the list", "wait: true\nhealthChecks: [{kind: Deployment, name: web}]", "wait: true", "", ""},
-		"expressions":         {"without effect", "healthCheckExprs: [{kind: Widget, apiVersion: a/v1, current: x}]", "{}", "healthCheckExprs", Acceptable},
+		"expressions":         {"with the same fields", "healthCheckExprs: [{kind: Widget, apiVersion: a/v1, current: x}]", "healthChecks: [{kind: Widget, apiVersion: a/v1, current: x}]", "", ""},
 		"moved dependency":    {"by its VidraResource", "dependsOn: [{name: moved}]", "dependsOn: [{name: moved-vr}]", "", ""},
 		"unmoved dependency":  {"there is no VidraResource", "dependsOn: [{name: moved}, {name: base, namespace: infra}]", "dependsOn: [{name: moved-vr}]", "dependsOn", Acceptable},
 		"expression":          {"of a dependency", "dependsOn: [{name: moved, readyExpr: x}]", "dependsOn: [{name: moved-vr}]", "dependsOn", Acceptable},
