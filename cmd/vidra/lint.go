@@ -57,7 +57,7 @@ func (f *lintFlags) run(ctx context.Context, in io.Reader, out io.Writer) error 
 	case f.output != "":
 		err = printDocument(out, f.output, faults)
 	case len(faults.Problems) == 0:
-		err = printText(out, fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields\n", insight.FileNames(files), faults.Checked, hint("diff", f.arguments()...)))
+		err = printText(out, oneLine(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, hint("diff", f.arguments()...)))+"\n")
 	default:
 		var b strings.Builder
 		for _, problem := range faults.Problems {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/stretchr/testify/require"
@@ -62,7 +63,7 @@ var hostileCommands = map[string][][]string{
 	"version":    nil,
 	"completion": nil,
 	"help":       nil,
-	"infrahub":   {{"sync", "list"}, {"credentials", "list"}, {"cluster", "list"}},
+	"infrahub":   {{"sync", "list"}, {"sync", "list", "-o", "json"}, {"sync", "get", "hostile"}, {"sync", "get", "hostile", "-o", "yaml"}, {"sync", "request", "hostile"}, {"credentials", "list"}, {"cluster", "list"}},
 	"mcp":        nil, // the tools are asked below
 }
 
@@ -84,8 +85,9 @@ func TestHostileNames(t *testing.T) {
 	plain := cluster.KubeconfigPath
 	servers := map[string]string{
 		"cluster":  plain,
-		"messages": hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, false) }),
-		"names":    hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, true) }),
+		"messages": hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, ofTexts) }),
+		"names":    hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, ofNames) }),
+		"values":   hostileServer(t, func(r *http.Response) error { return rewriteTexts(r, ofValues) }),
 		"refusals": hostileServer(t, func(r *http.Response) error {
 			if strings.HasPrefix(r.Request.URL.Path, "/api") && !strings.Contains(r.Request.URL.Path, "/namespaces/") && strings.Count(r.Request.URL.Path, "/") < 4 {
 				return nil // discovery
@@ -107,7 +109,7 @@ func TestHostileNames(t *testing.T) {
 	for name, lines := range hostileCommands {
 		for _, args := range lines {
 			for server, kubeconfig := range servers {
-				if server != "cluster" && server != "messages" && slices.Contains(args, "-o") && server != "names" {
+				if (server == "refusals" || server == "garbage") && slices.Contains(args, "-o") {
 					continue
 				}
 				running.Go(func() error {
@@ -135,9 +137,57 @@ func TestHostileNames(t *testing.T) {
 	for server := range servers {
 		require.True(t, shown[server], "%s: something of it was printed", server)
 	}
-	requireGraphic(t, "completion", vidra(t, "__complete", "why", "").stdout)
+	for _, args := range [][]string{{"why", ""}, {"status", ""}, {"get", ""}, {"wait", ""}, {"history", ""}} {
+		requireGraphic(t, fmt.Sprintf("completion of %s", args[0]), vidraAs(t, servers["names"], append([]string{"__complete"}, args...)...).stdout)
+		requireGraphic(t, fmt.Sprintf("completion of %s", args[0]), vidra(t, append([]string{"__complete"}, args...)...).stdout)
+	}
 	failing := vidraAs(t, hostileServer(t, func(*http.Response) error { return nil }), "status", "--context", "none"+hostile)
 	requireGraphic(t, "a context", failing.stderr)
+}
+
+// TestHostileFiles reads files and kustomizations of a repository whose names, and names and values in them, have control characters.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), hostile)
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	named := strconv.QuoteToASCII(hostileName)
+	good := write("good"+hostile+".yaml", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: files, namespace: default}\ndata: {a: %s}\n", named))
+	role := write("role.yaml", fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %[1]s, labels: {a: %[1]s}}\nrules: []\n", named))
+	unknown := write("unknown.yaml", fmt.Sprintf("apiVersion: %[1]s/v1\nkind: %[1]s\nmetadata: {name: %[1]s, namespace: %[1]s}\n%[1]s: 1\n", named))
+	vidraResource := write("vr.yaml", fmt.Sprintf("apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata: {name: files, annotations: {a: %[1]s}}\n"+
+		"spec: {destination: {namespace: %[1]s}, manifest: %[1]s, %[1]s: 1, ignoreDifferences: [{kind: %[1]s, paths: [%[1]s]}]}\n", named))
+	write("kustomization/kustomization.yaml", fmt.Sprintf("resources: [%[1]s]\nnamePrefix: %[1]s\n", named))
+	write("built/kustomization.yaml", "resources: [a.yaml]\n")
+	write("built/a.yaml", fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %s}\nrules: []\n", named))
+	broken := write("broken.yaml", "kind: "+hostile+"\n\x1b: [\n")
+	var running errgroup.Group
+	running.SetLimit(4)
+	for _, files := range [][]string{
+		{"-f", good}, {"-f", role}, {"-f", unknown}, {"-f", vidraResource}, {"-f", broken}, {"-f", folder}, {"-f", folder, "-R"}, {"-f", filepath.Join(folder, "none")},
+		{"-k", filepath.Join(folder, "kustomization")}, {"-k", filepath.Join(folder, "built")}, {"-k", folder}, {"-f", "https://" + hostile}, {"-f", good, "-f", good},
+	} {
+		for _, command := range [][]string{{"lint"}, {"diff"}, {"diff", "-o", "markdown"}, {"forecast"}, {"create", "files", "--dry-run=client", "-o", "yaml"}, {"create", "files", "--dry-run=server"}} {
+			running.Go(func() error {
+				a := vidra(t, append(command, files...)...)
+				requireGraphic(t, fmt.Sprintf("vidra %s %q", command, files), a.stdout+a.stderr)
+				return nil
+			})
+		}
+	}
+	require.NoError(t, running.Wait())
+	for _, args := range [][]string{
+		{hostile}, {"status", "--" + hostile}, {"status", "-o", hostile}, {"why", hostile}, {"why", "configmap/" + hostile, "-n", hostile}, {"status", hostile}, {"get", hostile}, {"diff", hostile},
+		{"history", hostile}, {"events", "--for", hostile}, {"wait", hostile, "--timeout", "1s"}, {"skip", "configmap/a", "--for", hostile, "--reason", hostile}, {"suspend", hostile}, {"keep", "configmap/" + hostile},
+		{"status", "--kubeconfig", folder + "/none"}, {"status", "--server", "http://" + hostile}, {"infrahub", "sync", "get", hostile}, {"status", "--as", hostile},
+	} {
+		a := vidra(t, args...)
+		requireGraphic(t, fmt.Sprintf("vidra %q", args), a.stdout+a.stderr)
+	}
 }
 
 // requireGraphic requires that an output has graphic characters, tabs and lines of the command only.
@@ -153,7 +203,7 @@ func requireGraphic(t *testing.T, command, output string) {
 	}
 }
 
-// newHostile makes a VidraResource whose objects have hostile names and texts, and edits of them.
+// newHostile makes an InfrahubSync, and a VidraResource whose objects have hostile names and texts, and edits of them.
 func newHostile(t *testing.T) {
 	t.Helper()
 	makeNamespace(t, "hostile")
@@ -196,6 +246,10 @@ rules: []
 	cluster.AwaitReady(t, v.Name)
 	require.NoError(t, cluster.MergePatch(settings, `{"data":{"text":%s}}`, quoted("third\t"+hostile)))
 	cluster.AwaitNotReady(t, v.Name, v1alpha1.ReasonDriftDetected, "data.text")
+	require.NoError(t, admin.Create(t.Context(), &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "hostile"}, Spec: v1alpha1.InfrahubSyncSpec{
+		Source:      v1alpha1.InfrahubSyncSource{InfrahubAPIURL: "http://infrahub.invalid:8000", TargetBranch: "main" + hostile, ArtifactName: hostile},
+		Destination: v1alpha1.InfrahubSyncDestination{Namespace: "hostile"},
+	}}))
 }
 
 // hostileServer serves the API of the cluster with answers that rewrite changes, and returns a kubeconfig for it.
@@ -239,11 +293,22 @@ var (
 	names = []string{"name", "namespace", "kind", "resource", "type", "action", "reportingInstance"}
 )
 
-// rewriteTexts adds hostile text to the texts in answers, and with all also to the names in statuses and Events.
-func rewriteTexts(r *http.Response, all bool) error {
+// ofTexts, ofNames and ofValues choose the fields of statuses and Events that get hostile text: texts for users, names, too, or all fields
+// but those without which no client can read an answer. For the last one, all other parts of an object count, too.
+func ofTexts(key, _ string) bool { return slices.Contains(texts, key) }
+func ofNames(key, _ string) bool {
+	return slices.Contains(texts, key) || slices.Contains(names, key) && key != "kind" && key != "type"
+}
+func ofValues(key, value string) bool {
+	_, err := time.Parse(time.RFC3339, value)
+	return err != nil && !slices.Contains([]string{"name", "namespace", "kind", "apiVersion", "type", "status", "uid", "resourceVersion", "manifest", "group", "version", "operation", "server"}, key)
+}
+
+// rewriteTexts adds hostile text to the fields of answers that chosen returns true for.
+func rewriteTexts(r *http.Response, chosen func(key, value string) bool) error {
 	watches := r.Request.URL.Query().Get("watch") != ""
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") || watches ||
-		!strings.Contains(r.Request.URL.Path, "vidraresources") && !strings.Contains(r.Request.URL.Path, "events") && !strings.Contains(r.Request.URL.Path, "/hostile/") {
+		!strings.Contains(r.Request.URL.Path, "vidraresources") && !strings.Contains(r.Request.URL.Path, "infrahubsyncs") && !strings.Contains(r.Request.URL.Path, "events") && !strings.Contains(r.Request.URL.Path, "/hostile/") {
 		return nil
 	}
 	body, err := io.ReadAll(r.Body)
@@ -254,18 +319,18 @@ func rewriteTexts(r *http.Response, all bool) error {
 	if json.Unmarshal(body, &document) != nil {
 		return replaceText(r, r.StatusCode, body)
 	}
-	return replaceBody(r, r.StatusCode, addHostile(document, false, all))
+	return replaceBody(r, r.StatusCode, addHostile(document, chosen("spec.path", ""), chosen))
 }
 
 // addHostile adds hostile text to the texts in a value. inside reports that the value is in a status or an Event.
-func addHostile(value any, inside, all bool) any {
+func addHostile(value any, inside bool, chosen func(key, value string) bool) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, child := range v {
 			text, isText := child.(string)
 			within := inside || key == "status" || key == "regarding" || key == "related" || key == "managedFields" || v["kind"] == "Event" || v["kind"] == "Status" || v["kind"] == "Table"
 			switch {
-			case isText && (within || key == "note") && (slices.Contains(texts, key) || all && slices.Contains(names, key) && key != "kind" && key != "type"):
+			case isText && (within || key == "note") && chosen(key, text):
 				v[key] = text + hostile
 			case key == "cells" || key == "fields":
 				if list, isList := child.([]any); isList {
@@ -276,12 +341,16 @@ func addHostile(value any, inside, all bool) any {
 					}
 				}
 			default:
-				v[key] = addHostile(child, within && key != "fieldsV1", all)
+				v[key] = addHostile(child, within && key != "fieldsV1", chosen)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = addHostile(v[i], inside, all)
+			if text, isText := v[i].(string); isText && inside && chosen("spec.path", text) {
+				v[i] = text + hostile
+				continue
+			}
+			v[i] = addHostile(v[i], inside, chosen)
 		}
 	}
 	return value

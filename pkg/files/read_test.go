@@ -115,6 +115,41 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestErrorsOfKustomizations: an error has the fault and no value: kustomize quotes literals, patches and URLs.
+func TestErrorsOfKustomizations(t *testing.T) {
+	t.Parallel()
+	patch := "- patch: |-\n    apiVersion: v1\n    kind: Secret\n    metadata: {name: none}\n    stringData: {password: swordfish}\n"
+	for name, tt := range map[string]struct {
+		kustomization, other, want string
+	}{
+		"missing file":     {"resources: [none.yaml]\n", "", "none.yaml: no such file or directory"},
+		"missing patch":    {"resources: [a.yaml]\npatches: [{path: none.yaml}]\n", page, "none.yaml: no such file or directory"},
+		"syntax":           {"resources: [a.yaml\n", "", "yaml: line 1: did not find expected"},
+		"unknown field":    {"resource: [a.yaml]\n", "", `unknown field "resource"`},
+		"empty":            {"", "", "kustomization.yaml is empty"},
+		"replacement":      {"resources: [a.yaml]\nreplacements: [{source: {kind: Secret, name: none}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.a]}]}]\n", page, "nothing selected by Secret"},
+		"literal":          {"secretGenerator: [{name: a, literals: [swordfish]}]\n", "", "withheld"},
+		"URL":              {"resources: ['https://user:swordfish@127.0.0.1:1/a.yaml']\n", "", "withheld"},
+		"query":            {"resources: ['https://127.0.0.1:1/a.yaml?token=swordfish']\n", "", "withheld"},
+		"patch":            {"resources: [a.yaml]\npatches:\n" + patch, page, "no matches for Id Secret"},
+		"JSON patch":       {"resources: [a.yaml]\npatches: [{target: {kind: ConfigMap}, patch: '[{op: test, path: /data/a, value: swordfish}]'}]\n", page, "withheld"},
+		"broken resource":  {"resources: [a.yaml]\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: ''}\nstringData: {password: swordfish}\n", "missing metadata.name"},
+		"twice":            {"resources: [a.yaml, a.yaml]\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: swordfish}\n", "already registered id"},
+		"broken generator": {"generators: [a.yaml]\n", "apiVersion: builtin\nkind: SecretGenerator\nmetadata: {name: a}\nliterals: swordfish\n", "cannot unmarshal string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(tt.kustomization), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "a.yaml"), []byte(tt.other), 0o600))
+			_, err := Reader{}.Read(t.Context(), nil, []string{folder})
+			require.ErrorContains(t, err, "build the kustomization in "+folder)
+			require.ErrorContains(t, err, tt.want)
+			require.NotContains(t, err.Error(), "swordfish")
+		})
+	}
+}
+
 // TestProgress: the bytes of a URL are counted as they are read.
 func TestProgress(t *testing.T) {
 	var seen bytes.Buffer

@@ -15,15 +15,16 @@ type Tools []string
 
 // DefaultTools are the known tools. kubectl and its plugins name themselves kubectl-edit, kubectl-patch,
 // kubectl-client-side-apply, kubectl-label, kubectl-rollout and so on, oc does the same, k9s and the Kubernetes Dashboard have
-// names of their own, and requests of a browser through a proxy, as from the console of OpenShift, are called Mozilla. A
+// names of their own, as have the consoles of Google Cloud and Alibaba Cloud, and requests of a browser through a proxy, as from the
+// console of OpenShift, are called Mozilla. A
 // client that sets no field manager has its User-Agent up to the first slash: Headlamp is "Headlamp 0.30.0 (linux" then, and a
 // program of client-go its executable, such as lfk. Lens and its successors write as node-fetch, the HTTP client of Node.js; a
 // controller written for Node.js should set a field manager. curl and the clients of API developers are used by hand. Names
-// under which programs write, too, are left out: rancher, OpenAPI-Generator (the clients of Python),
-// fabric8-kubernetes-client, HashiCorp and Terraform, Go-http-client, unknown.
+// under which programs write, too, are left out: rancher, portainer, argocd-server (which also fills its own Secrets), OpenAPI-Generator (the
+// clients of Python), fabric8-kubernetes-client, Kubernetes Java Client, HashiCorp and Terraform, Go-http-client, unknown.
 var DefaultTools = Tools{
 	"kubectl*", "oc", "k9s", "Mozilla", "dashboard", "kubernetes-dashboard*", "headlamp*", "Headlamp*", "Lens", "OpenLens", "freelens", "Freelens", "node-fetch",
-	"octant", "kubenav", "kubewall", "lfk*", "podman-desktop", "monokle", "Monokle", "aptakube", "Aptakube", "seabird",
+	"GoogleCloudConsole", "ACK-Console*", "octant", "kubenav", "kubewall", "lfk*", "podman-desktop", "monokle", "Monokle", "aptakube", "Aptakube", "seabird",
 	"curl", "Wget", "xh", "PostmanRuntime", "insomnia", "bruno-runtime", "HTTPie",
 }
 
@@ -32,7 +33,8 @@ var DefaultTools = Tools{
 var controllers = []string{
 	"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "cloud-controller-manager", "manager", "controller", "operator",
 	"cainjector", "cert-manager-cainjector", "argocd-controller", "kustomize-controller", "helm-controller", "vpa-updater", "istio-operator",
-	"cluster-autoscaler", "before-first-apply", "vidra-operator", "rancher", "OpenAPI-Generator",
+	"cluster-autoscaler", "before-first-apply", "vidra-operator", "rancher", "argocd-server", "OpenAPI-Generator",
+	"Kubernetes Java Client",
 }
 
 // Validate fails if a pattern cannot be read, or matches the name of a controller.

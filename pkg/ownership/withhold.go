@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,7 +25,7 @@ func WithholdValues() { allSensitive.Store(true) }
 type Sensitivity bool
 
 // SensitivityOf reports whether one of the versions of an object is sensitive: it is a Secret, it is a VidraResource
-// whose manifest may have one, a field of it is a Secret, or it has the SensitiveAnnotation. A nil version is none.
+// whose manifest may have one, a field of it is a Secret or a manifest with one, or it has the SensitiveAnnotation. A nil version is none.
 func SensitivityOf(versions ...*unstructured.Unstructured) Sensitivity {
 	for _, obj := range versions {
 		if obj != nil && (isSecret(obj) || bool(sensitivityOfManifestIn(obj)) || Annotated(obj) || embedsSecret(obj.Object)) {
@@ -53,7 +54,14 @@ func sensitivityOfManifestIn(obj *unstructured.Unstructured) Sensitivity {
 	return SensitivityOfManifest(text)
 }
 
-// embedsSecret reports whether value, or a value in it, is a Secret with data, as kinds have it that distribute objects.
+// secretInText and dataInText match a Secret and its data in the text of a manifest, in YAML or JSON.
+var (
+	secretInText = regexp.MustCompile(`\bkind\\?["']?\s*:\s*\\?["']?Secret\b`)
+	dataInText   = regexp.MustCompile(`\b(?:data|stringData)\\?["']?\s*:`)
+)
+
+// embedsSecret reports whether value, or a value in it, is a Secret with data, as kinds have it that distribute objects, or the text of a
+// manifest with one, as ConfigMaps have it.
 func embedsSecret(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -67,6 +75,8 @@ func embedsSecret(value any) bool {
 		}
 	case []any:
 		return slices.ContainsFunc(value, embedsSecret)
+	case string:
+		return strings.Contains(value, "Secret") && secretInText.MatchString(value) && dataInText.MatchString(value)
 	}
 	return false
 }
@@ -129,16 +139,15 @@ func holdsEnvironment(name string) bool {
 	})
 }
 
-// wholeObjects are the ends of the names of annotations in which clients keep the whole object: kubectl and its successors,
-// kapp, Rancher, the libraries of the Banzai operators and kopf.
-var wholeObjects = []string{
-	"/last-applied-configuration", "/last-applied", "/last-handled-configuration", "kapp.k14s.io/original", "kapp.k14s.io/original-diff",
-	"objectset.rio.cattle.io/applied",
-}
+// wholeObjects are the annotations in which clients keep the whole object: kapp and Rancher. Those of kubectl and its successors, of
+// kopf and of the libraries of the Banzai operators are called last-applied-configuration, last-handled-configuration or alike, in
+// domains of their own.
+var wholeObjects = []string{"kapp.k14s.io/original", "kapp.k14s.io/original-diff", "objectset.rio.cattle.io/applied"}
 
 // holdsObject reports whether a field with a name is an annotation with a whole object.
 func holdsObject(name string) bool {
-	return strings.Contains(name, "/") && slices.ContainsFunc(wholeObjects, func(end string) bool { return strings.HasSuffix(name, end) })
+	_, of, annotation := strings.Cut(name, "/")
+	return annotation && (strings.HasPrefix(of, "last-applied") || strings.HasPrefix(of, "last-handled") || slices.Contains(wholeObjects, name))
 }
 
 // place is the knowledge from a path about the value at its end, as far as environment variables are concerned: their values

@@ -93,6 +93,18 @@ func TestEnvironmentIsWithheld(t *testing.T) {
 			fields: `{"f:a":{"f:kapp.k14s.io/original":{}}}`,
 			path:   `a["kapp.k14s.io/original"]`, withheld: true,
 		},
+		"LastAppliedState": {
+			reason:  "Libraries have annotations of their own for it.",
+			content: `"a":{"example.com/last-applied-state":"?"}`, found: `"a":{"example.com/last-applied-state":"?!"}`,
+			fields: `{"f:a":{"f:example.com/last-applied-state":{}}}`,
+			path:   `a["example.com/last-applied-state"]`, withheld: true,
+		},
+		"AppliedBy": {
+			reason:  "An annotation that only has the word is shown.",
+			content: `"a":{"example.com/applied-by":"mary"}`, found: `"a":{"example.com/applied-by":"john"}`,
+			fields: `{"f:a":{"f:example.com/applied-by":{}}}`,
+			path:   `a["example.com/applied-by"]`, want: `"mary"`,
+		},
 		"PlainField": {
 			reason:  "A field that only has the name of an environment is shown.",
 			content: `"a":{"environment":"prod"}`, found: `"a":{"environment":"test"}`,
@@ -141,6 +153,9 @@ func TestSensitivityOf(t *testing.T) {
 	vidraResource := func(manifest string) string {
 		return fmt.Sprintf(`{"apiVersion":"infrahub.operators.com/v1alpha1","kind":"VidraResource","spec":{"manifest":%q}}`, manifest)
 	}
+	inText := func(text string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","data":{"a":%q}}`, text)
+	}
 	cases := map[string]struct {
 		reason string
 		object string
@@ -154,6 +169,13 @@ func TestSensitivityOf(t *testing.T) {
 		"False":       {"Its author says that the object is not sensitive.", annotated("false"), false},
 		"Embedded":    {"A kind that distributes objects has a Secret in a field.", `{"apiVersion":"example.com/v1","kind":"Work","spec":{"objects":[{"apiVersion":"v1","kind":"Secret","stringData":{"a":"b"}}]}}`, true},
 		"Reference":   {"A reference to a Secret has no value.", `{"apiVersion":"example.com/v1","kind":"Work","spec":{"ref":{"apiVersion":"v1","kind":"Secret","name":"a"}}}`, false},
+		"InText":      {"A ConfigMap has manifests for another controller.", inText("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  a: b\n"), true},
+		"InFlow":      {"So does one in the flow style.", inText(`{apiVersion: v1, kind: Secret, data: {a: Yg==}}`), true},
+		"InJSON":      {"So does one in JSON.", inText(`[{"kind":"Secret","data":{"a":"Yg=="}}]`), true},
+		"InJSONText":  {"So does JSON in JSON.", inText(`{"manifest":"{\"kind\":\"Secret\",\"data\":{}}"}`), true},
+		"InList":      {"So does a text in a list.", `{"apiVersion":"example.com/v1","kind":"Chart","spec":{"files":["kind: 'Secret'\ndata: {a: Yg==}"]}}`, true},
+		"RefInText":   {"A reference to a Secret has no value.", inText("valuesFrom:\n- kind: Secret\n  name: a\n"), false},
+		"LikeInText":  {"A kind that begins like one.", inText("kind: SecretStore\ndata: {}\n"), false},
 		"Nested":      {"A VidraResource may hold a Secret.", vidraResource("kind: Secret"), true},
 		"NestedEnv":   {"Or an environment variable.", vidraResource("spec: {containers: [{env: []}]}"), true},
 		"NestedPlain": {"Or nothing that is withheld.", vidraResource("kind: ConfigMap"), false},

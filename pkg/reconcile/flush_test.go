@@ -2,11 +2,14 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -43,6 +46,7 @@ func TestFlush(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		failWrites int
+		failure    error
 		flush      func(ctx context.Context, l *lab) error
 		err        string
 		done       []string
@@ -59,6 +63,14 @@ func TestFlush(t *testing.T) {
 			err:   "write the last heals of VidraResource faulty: the API server is away",
 			done:  []string{events.ReasonDriftCorrected, events.ReasonChangeReverted},
 		},
+		"refused": {
+			reason: "A policy may quote the manifest.", failWrites: 1,
+			failure: apierrors.NewForbidden(schema.GroupResource{Resource: "vidraresources"}, "faulty", errors.New("policy: hunter2")),
+			flush:   func(ctx context.Context, l *lab) error { return l.Flush(ctx) },
+			err: "write the last heals of VidraResource faulty: the API server answered Forbidden; its message is withheld because it may quote a " +
+				"sensitive value",
+			done: []string{events.ReasonDriftCorrected, events.ReasonChangeReverted},
+		},
 		"not leading": {
 			reason: "The status is another one's by now.",
 			flush:  func(ctx context.Context, l *lab) error { return l.FlushEvents(ctx) },
@@ -69,7 +81,7 @@ func TestFlush(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			l := unwritten(t)
-			l.failWrites = tc.failWrites
+			l.failWrites, l.failure = tc.failWrites, tc.failure
 			l.writing = func() {
 				free := l.mu.TryLock()
 				require.True(t, free, "events of VidraResources are handled meanwhile")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -124,6 +125,7 @@ func (p *pass) keep(ctx context.Context, got desired.Parts) {
 		p.state.lane.apart(func() { err = p.Kept.Save(ctx, p.VR, digest, text) })
 	}
 	if err != nil {
+		err = object.WithoutValues(err, ownership.Disclosure{}) // a policy may quote the Secret
 		logf.FromContext(ctx).Error(err, "Cannot keep the manifest: after a restart, edits are not reverted while a source cannot be read. Grant Vidra get, list, create and delete on Secrets in its namespace")
 		return
 	}

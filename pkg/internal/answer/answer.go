@@ -21,8 +21,14 @@ var (
 	valueless = regexp.MustCompile(`\bfield is immutable(?: when ` + "`immutable`" + ` is set)?|\billegal base64 data at input byte [0-9]+|\bfield not declared in schema|\bduplicate entries for key|\bmay not change once set|\bexpected (?:string|boolean|map|list)\b`)
 	// ownPolicy matches the message of a policy in config, which quotes no values
 	// (k8s.io/apiserver/pkg/admission/plugin/policy/validating, Dispatch).
-	ownPolicy = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: ValidatingAdmissionPolicy 'vidra-`)
+	ownPolicy = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: ValidatingAdmissionPolicy '([^']*)' `)
 )
+
+// ownPolicies are the policies in config.
+var ownPolicies = []string{
+	"vidra-authors", "vidra-definition-deletion", "vidra-sync-definition-deletion", "vidra-removal-warning",
+	"vidra-deny", "vidra-warn", "vidra-warn-deployment-scale", "vidra-warn-statefulset-scale",
+}
 
 // LacksRight reports whether the API server refused a request because the user lacks a right. Policies and webhooks also answer with
 // the code of a missing right, and may quote values.
@@ -37,7 +43,11 @@ func QuotesNothing(err error) bool {
 		return true
 	}
 	status := statusOf(err)
-	return status != nil && ownPolicy.MatchString(status.Message) && (status.Details == nil || len(status.Details.Causes) <= 1)
+	if status == nil || status.Details != nil && len(status.Details.Causes) > 1 {
+		return false
+	}
+	named := ownPolicy.FindStringSubmatch(status.Message)
+	return named != nil && slices.Contains(ownPolicies, named[1])
 }
 
 // WithoutMessage describes an error of the API server without its message. fields are those that it names.

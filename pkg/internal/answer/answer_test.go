@@ -3,7 +3,12 @@ package answer
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +40,7 @@ func TestQuotesNothing(t *testing.T) {
 		"policy":       {reason: "a policy writes what it likes", err: denied(403, `secrets "login" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: hunter2 is forbidden: User "mary" cannot`)},
 		"webhook":      {reason: "so does a webhook", err: denied(403, `admission webhook "w.example.com" denied the request: secrets "login" is forbidden: User "mary" may not use hunter2`)},
 		"ownPolicy":    {reason: "policies of Vidra quote nothing", err: denied(422, `vidraresources.infrahub.operators.com "a" is forbidden: ValidatingAdmissionPolicy 'vidra-authors' with binding 'vidra-authors' denied request: impersonate`, "impersonate"), nothing: true},
+		"namedAlike":   {reason: "a policy of others may have such a name", err: denied(422, `secrets "a" is forbidden: ValidatingAdmissionPolicy 'vidra-mine' with binding 'b' denied request: hunter2`, "hunter2")},
 		"ownAndOther":  {reason: "the other policy may quote", err: denied(422, `secrets "a" is forbidden: ValidatingAdmissionPolicy 'vidra-deny' with binding 'vidra-deny' denied request: no`, "no", "hunter2")},
 		"otherReason":  {reason: "only a missing right has the text", err: &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: right}}},
 		"conflict":     {reason: "a conflict of field managers names keys of lists", err: apierrors.NewConflict(secrets, "login", errors.New("changed"))},
@@ -47,4 +53,22 @@ func TestQuotesNothing(t *testing.T) {
 			require.NotContains(t, WithoutMessage(tt.err, []string{"data.password"}), "hunter2")
 		})
 	}
+}
+
+// TestOwnPolicies: the policies in config are known.
+func TestOwnPolicies(t *testing.T) {
+	t.Parallel()
+	policy := regexp.MustCompile(`(?m)^kind: ValidatingAdmissionPolicy\nmetadata:\n  name: (\S+)$`)
+	var found []string
+	require.NoError(t, filepath.WalkDir("../../../config", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" || strings.Contains(filepath.ToSlash(path), "/chart/") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, named := range policy.FindAllStringSubmatch(string(text), -1) {
+			found = append(found, named[1])
+		}
+		return err
+	}))
+	require.ElementsMatch(t, found, ownPolicies)
 }

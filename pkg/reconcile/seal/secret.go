@@ -2,6 +2,7 @@ package seal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/vidra-operator/vidra/pkg/internal/answer"
 )
 
 const (
@@ -84,6 +87,11 @@ func (k *Store) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) { // another replica was faster
 		return secrets.Get(ctx, SecretName, metav1.GetOptions{})
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !answer.QuotesNothing(err) { // a policy may quote the key
+		refused := status.Status()
+		refused.Message = answer.WithoutMessage(err, nil)
+		err = &apierrors.StatusError{ErrStatus: refused}
 	}
 	return secret, err
 }

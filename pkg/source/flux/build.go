@@ -253,7 +253,7 @@ func (f *parsedFiles) textOf(res *resource.Resource, own bool, settings unstruct
 		if err != nil && made.Sensitive { // the error may quote it
 			return made, fmt.Errorf("%s: variables cannot be substituted in %s %s (the reason is withheld, because it may quote a Secret)", made.Label, res.GetKind(), res.GetName())
 		} else if err != nil {
-			return made, fmt.Errorf("%s: variables cannot be substituted in %s %s: %s", made.Label, res.GetKind(), res.GetName(), reasonOf(err))
+			return made, fmt.Errorf("%s: variables cannot be substituted in %s %s: %s", made.Label, res.GetKind(), res.GetName(), ReasonOf(err))
 		}
 		if substituted != nil {
 			res = substituted

@@ -191,9 +191,12 @@ var harmless = regexp.MustCompile(`yaml: line \d+: [a-z ]+|json: unknown field "
 	`no matches for Id \S+|already registered id: \S+|no resource matches strategic merge patch "[^"]*"|missing metadata\.name|cycle detected|` +
 	`bad substitution|missing closing brace|unable to parse [a-z ]+`)
 
-// reasonOf returns the harmless parts of an error: kustomize prints whole objects, which may be Secrets.
-func reasonOf(err error) string {
-	found := harmless.FindAllString(err.Error(), -1)
+// ReasonOf returns the harmless parts of an error, and the parts that match also: kustomize prints whole objects, which may be Secrets.
+func ReasonOf(err error, also ...*regexp.Regexp) string {
+	var found []string
+	for _, part := range append(also, harmless) {
+		found = append(found, part.FindAllString(err.Error(), -1)...)
+	}
 	slices.Sort(found)
 	return strings.Join(append(slices.Compact(found), "(the rest is withheld, because it may quote a Secret: run kubectl kustomize on the directory to read it)"), " ")
 }
@@ -210,14 +213,14 @@ func (g *guard) failed(dir string, err error) error {
 			break
 		}
 	}
-	return fmt.Errorf("%s: kustomize cannot build it: %s", at, reasonOf(err))
+	return fmt.Errorf("%s: kustomize cannot build it: %s", at, ReasonOf(err))
 }
 
 // check returns why a kustomization in a directory is refused; nil if it names files of the artifact alone.
 func (g *guard) check(dir string, text []byte) error {
 	k := kustypes.Kustomization{}
 	if err := k.Unmarshal(text); err != nil {
-		return errors.New("it is no kustomization: " + reasonOf(err))
+		return errors.New("it is no kustomization: " + ReasonOf(err))
 	}
 	if len(k.HelmCharts)+len(k.HelmChartInflationGenerator) > 0 {
 		return errors.New("helmCharts are not rendered: render the charts with helm template, and add the result to the artifact")
@@ -296,7 +299,7 @@ func (g *guard) checkPlugin(dir, plugin string) error {
 	for document := range strings.SplitSeq(string(text), "\n---") {
 		var config any
 		if err := yaml.Unmarshal([]byte(document), &config); err != nil {
-			return errors.New("a generator, transformer or validator cannot be read: " + reasonOf(err))
+			return errors.New("a generator, transformer or validator cannot be read: " + ReasonOf(err))
 		}
 		if err := g.checkValue(config, false); err != nil {
 			return err
