@@ -52,6 +52,8 @@ type plant struct {
 	reported, note string
 	// foreign has the object exist before the VidraResource: nothing is edited.
 	foreign string
+	// denied reports that a policy with the name of the plant denies a write, so that the object is removed with its binding alone.
+	denied bool
 	// logged is what the log has about it, if it is not reported otherwise.
 	logged string
 }
@@ -146,6 +148,9 @@ func sensitiveEdits() map[string]func(p *plant) {
 		},
 	}
 }
+
+// listHead is the begin of a list with one object.
+const listHead = "apiVersion: v1\nkind: List\nitems:\n- "
 
 // plants are all ways: the states with each edit, online and offline, and special ones.
 func plants() (all []*plant) {
@@ -309,6 +314,53 @@ func plants() (all []*plant) {
 			return mergePatch(obj, `{"spec":{"objects":{"a":{"kind":"ConfigMap","stringData":{"password":%q}}}}}`, p.value("theirs"))
 		}
 	})
+	add("text", "", "", "DriftCorrected", "data.", func(p *plant) { // in the text of a manifest for another controller
+		text := func(kind, of string) string {
+			return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {name: inner}\nstringData: {password: %s}\n", kind, p.value(of))
+		}
+		p.manifest = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {manifest: %q}\n", p.name, text("Secret", "ours"))
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return mergePatch(obj, `{"data":{"manifest":%q}}`, text("Other", "theirs"))
+		}
+	})
+	for _, item := range []struct{ name, list, patch string }{ // values that identify the items of lists are in managedFields, and in the paths of fields
+		{"set", "set: [%s, other]", `[{"op":"remove","path":"/metadata/annotations"},{"op":"replace","path":"/spec/set/0","value":%q}]`},
+		{"keyed", "keyed: [{token: %s, size: 1}]", `[{"op":"remove","path":"/metadata/annotations"},{"op":"replace","path":"/spec/keyed/0/token","value":%q}]`},
+	} {
+		add(item.name, "", "", "DriftCorrected", "spec."+item.name, func(p *plant) {
+			p.manifest = fmt.Sprintf("apiVersion: GROUP/v1\nkind: Thing\nmetadata: {name: %s, annotations: {%s: \"true\"}}\nspec: {%s}\n",
+				p.name, ownership.SensitiveAnnotation, fmt.Sprintf(item.list, p.value("ours")))
+			p.edit = func(obj *unstructured.Unstructured) error { return jsonPatch(obj, item.patch, p.value("theirs")) }
+		})
+	}
+	add("list", "", "", "DriftCorrected", "data.password", func(p *plant) { // of Secrets, which have no kind of their own
+		p.manifest = fmt.Sprintf(listHead+"{apiVersion: v1, kind: Secret, metadata: {name: %s}, stringData: {password: %s}}\n", p.name, p.value("ours"))
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return mergePatch(obj, `{"stringData":{"password":%q}}`, p.value("theirs"))
+		}
+	})
+	add("binary", "", "", "DriftCorrected", "binaryData.password", func(p *plant) {
+		p.manifest = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, annotations: {%s: \"true\"}}\nbinaryData: {password: %s}\n",
+			p.name, ownership.SensitiveAnnotation, base64.StdEncoding.EncodeToString([]byte(p.value("ours"))))
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return mergePatch(obj, `{"metadata":{"annotations":null},"binaryData":{"password":%q}}`, base64.StdEncoding.EncodeToString([]byte(p.value("theirs"))))
+		}
+	})
+	add("immutable", "", "", "ApplyFailed", "immutable", func(p *plant) {
+		secret := func(of string) string {
+			return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nimmutable: true\nstringData: {password: %s}\n", p.name, p.value(of))
+		}
+		p.manifest = secret("ours")
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return mergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: obj.GetNamespace() + "-" + p.name}}, `{"spec":{"manifest":%q}}`, secret("more"))
+		}
+	})
+	add("delete-denied", "true", "", "PruneFailed", "withheld", func(p *plant) { // by a policy that quotes the object that is to be removed
+		p.manifest, p.denied = strings.Replace(p.manifest, "-ours", "-ours-bad", 1), true
+		p.edit = func(obj *unstructured.Unstructured) error {
+			return mergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: obj.GetNamespace() + "-" + p.name}}, `{"spec":{"manifest":%q}}`, configMap(p.name+"-other", "a"))
+		}
+	})
 	add("right-denied", "true", "", "ApplyFailed", "withheld", func(p *plant) { // by a policy whose message looks like that about a right
 		p.manifest = strings.Replace(p.manifest, "-ours", "-ours-bad", 1)
 	})
@@ -368,6 +420,22 @@ func TestSensitiveValuesStay(t *testing.T) {
 
 	quotingPolicies(t, ns)
 	crd, _ := newKind(t)
+	listOf := func(kind string, keys ...string) apiextensionsv1.JSONSchemaProps {
+		items := apiextensionsv1.JSONSchemaProps{Type: "string"}
+		if len(keys) > 0 {
+			items = apiextensionsv1.JSONSchemaProps{
+				Type: "object", Required: keys, Properties: map[string]apiextensionsv1.JSONSchemaProps{"token": {Type: "string"}, "size": {Type: "integer"}},
+			}
+		}
+		return apiextensionsv1.JSONSchemaProps{
+			Type: "array", XListType: &kind, XListMapKeys: keys, Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &items},
+		}
+	}
+	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"spec": {
+		Type: "object", XPreserveUnknownFields: schema.XPreserveUnknownFields,
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{"set": listOf("set"), "keyed": listOf("map", "token")},
+	}}
 	require.NoError(t, admin.Create(t.Context(), crd))
 	await(t, func(c *assert.CollectT) {
 		require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(crd), crd))
@@ -385,7 +453,7 @@ func TestSensitiveValuesStay(t *testing.T) {
 		}
 		p.manifest = strings.NewReplacer("NS-", ns+"-inner-", "GROUP/", crd.Spec.Group+"/").Replace(p.manifest)
 		readable, _, _ := strings.Cut(p.manifest, "  more: [") // of the broken one
-		objects[p] = declared(t, ns, readable)[0]
+		objects[p] = declared(t, ns, strings.TrimPrefix(readable, listHead))[0]
 		manifest := p.manifest
 		ofInstallation := func(v *v1alpha1.VidraResource) {
 			v.Name, v.Labels = vidraResource, map[string]string{v1alpha1.InstallationLabel: ns}
@@ -438,6 +506,9 @@ func TestSensitiveValuesStay(t *testing.T) {
 	for _, p := range all {
 		if !p.offline {
 			reported(p)
+		}
+		if p.denied {
+			require.NoError(t, admin.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: ns + "-" + p.name}}))
 		}
 	}
 	for _, p := range all { // a user who marks an object has it recorded
@@ -508,21 +579,26 @@ func quotingPolicies(t *testing.T, ns string) {
 		reason       *metav1.StatusReason
 		action       admissionv1.ValidationAction
 	}{
-		"denied":       {configMaps, data, "'bad: ' + " + data, nil, admissionv1.Deny},
-		"warned":       {configMaps, data, "'bad: ' + " + data, nil, admissionv1.Warn},
-		"right-denied": {configMaps, data, `'configmaps "a" is forbidden: User "b" cannot ' + ` + data, &forbidden, admissionv1.Deny},
-		"env-denied":   {deployments, env, "'bad: ' + " + env, &forbidden, admissionv1.Deny},
-		"env-invalid":  {deployments, env, "'bad: ' + " + env, &invalid, admissionv1.Deny},
-		"env-warned":   {deployments, env, "'bad: ' + " + env, nil, admissionv1.Warn},
-		"status":       {statuses, "object.spec.manifest + 'bad'", "'bad: ' + object.spec.manifest", &forbidden, admissionv1.Deny},
+		"denied":        {configMaps, data, "'bad: ' + " + data, nil, admissionv1.Deny},
+		"warned":        {configMaps, data, "'bad: ' + " + data, nil, admissionv1.Warn},
+		"right-denied":  {configMaps, data, `'configmaps "a" is forbidden: User "b" cannot ' + ` + data, &forbidden, admissionv1.Deny},
+		"env-denied":    {deployments, env, "'bad: ' + " + env, &forbidden, admissionv1.Deny},
+		"env-invalid":   {deployments, env, "'bad: ' + " + env, &invalid, admissionv1.Deny},
+		"env-warned":    {deployments, env, "'bad: ' + " + env, nil, admissionv1.Warn},
+		"delete-denied": {configMaps, "oldObject.?data.password.orValue('')", "'bad: ' + oldObject.data.password", nil, admissionv1.Deny},
+		"status":        {statuses, "object.spec.manifest + 'bad'", "'bad: ' + object.spec.manifest", &forbidden, admissionv1.Deny},
 	} {
 		prefix := name
 		if name == "status" {
 			prefix = ns + "-" + name
 		}
-		bad := fmt.Sprintf("object.metadata.name.startsWith('%s') && (%s).endsWith('bad')", prefix, policy.value)
+		object, operations := "object", []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}
+		if strings.HasPrefix(name, "delete") {
+			object, operations = "oldObject", []admissionv1.OperationType{admissionv1.Delete}
+		}
+		bad := fmt.Sprintf("%s.metadata.name.startsWith('%s') && (%s).endsWith('bad')", object, prefix, policy.value)
 		match := &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, Rule: policy.rule,
+			Operations: operations, Rule: policy.rule,
 		}}}}
 		if name != "status" { // VidraResources have no namespace
 			match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ns}}
@@ -542,7 +618,9 @@ func quotingPolicies(t *testing.T, ns string) {
 			require.NoError(t, admin.Create(t.Context(), obj))
 			t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), obj))) })
 		}
-		awaitPolicy(t, ns, prefix, policy.rule)
+		if name != "delete-denied" { // an object is removed much later
+			awaitPolicy(t, ns, prefix, policy.rule)
+		}
 	}
 }
 
@@ -680,6 +758,10 @@ func readCommands(t *testing.T, found *leaks, ns string, all []*plant, objects m
 				}
 			}
 			run("why", target, "-n", ns, "-o", "yaml")
+			run("keep", target, "-n", ns)
+			run("keep", target, "-n", ns, "-o", "json")
+			run("history", target, "-n", ns, "-o", "json")
+			run("events", "--for", target, "-n", ns, "-o", "json")
 			run("blame", target, "-n", ns, "-o", "json")
 			run("forecast", ns+"-"+p.name, "-o", "json")
 			run("forecast", ns+"-"+p.name)

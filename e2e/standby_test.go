@@ -59,7 +59,12 @@ func TestPausedLeaderDoesNotWrite(t *testing.T) {
 	event := "apiVersion: events.k8s.io/v1\nkind: Event\nmetadata:\n  name: told\n  labels:\n    greeting: hello\neventTime: \"2026-01-01T00:00:00.000000Z\"\n" +
 		"reportingController: example.com/c\nreportingInstance: c\naction: Test\nreason: Test\ntype: Normal\nregarding: {kind: Namespace, name: " + ns + ", namespace: " + ns + "}\n"
 	newVidraResource(t, ns, manifests(configMap("page", "hello"), lease, event)) // the shared operator, which runs again then, deletes it
-	awaitReady(t, ns)
+	shrinks, ends := ns+"-shrinks", ns+"-ends"
+	newVidraResource(t, ns, manifests(configMap("stays", "hello"), configMap("leaves", "hello")), named(shrinks))
+	ending := newVidraResource(t, ns, configMap("ends", "hello"), named(ends))
+	for _, name := range []string{ns, shrinks, ends} {
+		awaitReady(t, name)
+	}
 	page := declared(t, ns, configMap("page", "hello"))[0]
 	stopOperator(t)
 	proxy, through := proxied(t)
@@ -77,6 +82,12 @@ func TestPausedLeaderDoesNotWrite(t *testing.T) {
 	require.NoError(t, mergePatch(declaredObject(t, ns, lease, "Lease", "held"), `{"spec":{"holderIdentity":"edited"}}`))
 	require.NoError(t, mergePatch(declaredObject(t, ns, event, "Event", "told"), `{"metadata":{"labels":{"greeting":"edited"}}}`))
 
+	setManifest(t, shrinks, configMap("stays", "hello"))
+	require.NoError(t, admin.Delete(t.Context(), ending))
+	require.NoError(t, admin.Delete(t.Context(), declared(t, ns, configMap("stays", "hello"))[0]))
+	newVidraResource(t, ns, configMap("new", "hello"), named(ns+"-new"))
+
+	mark := auditMark(t)
 	written := proxy.Inject(faultproxy.Match{Verb: "patch", Namespace: ns}, faultproxy.Fault{})
 	require.NoError(t, syscall.Kill(leader.PID, syscall.SIGCONT))
 	select {
@@ -86,5 +97,10 @@ func TestPausedLeaderDoesNotWrite(t *testing.T) {
 	}
 	require.Error(t, leader.Err(), "so that it is started again")
 	require.Zero(t, written.Hits(), "the paused leader has written")
+	about := operatorSince(t, mark).Writes().Only(func(r request) bool { // no other operator runs
+		return r.Resource != "leases" && r.Resource != "events" && r.Resource != "subjectaccessreviews" || r.Namespace == ns
+	})
+	require.Empty(t, about, "%s", about)
+	require.NotEmpty(t, get(t, declared(t, ns, configMap("leaves", "hello"))[0]).GetUID())
 	require.Equal(t, map[string]any{"greeting": "edited"}, get(t, page).Object["data"])
 }

@@ -236,7 +236,9 @@ func Message(err error, known ownership.Disclosure) string {
 	}
 	if details := status.Status().Details; details != nil {
 		for _, cause := range details.Causes {
-			fields = append(fields, FieldWithoutValues(cause.Field, known))
+			if cause.Field != "" && cause.Field != noField { // a policy names none
+				fields = append(fields, FieldWithoutValues(cause.Field, known))
+			}
 		}
 	}
 	return answer.WithoutMessage(err, fields)
