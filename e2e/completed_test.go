@@ -185,3 +185,44 @@ func TestJobsThatEndWhileVidraIsDown(t *testing.T) {
 		require.Empty(t, operatorSince(t, mark).On("jobs", ns, name).Writes(), fmt.Sprint(name))
 	}
 }
+
+// TestCompletedKinds deletes objects of a kind that Vidra does not know, as their controllers do: those with a time to live that succeeded are completed,
+// others are created again.
+func TestCompletedKinds(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason, spec, status string
+		completed            bool
+	}{
+		"Phase":     {"A phase and a time to live after the end.", "ttlSecondsAfterFinished: 5", `{"phase":"Succeeded"}`, true},
+		"Strategy":  {"As an Argo Workflow has it.", "ttlStrategy: {secondsAfterSuccess: 5}", `{"phase":"Succeeded"}`, true},
+		"Condition": {"A condition is its end.", "ttlSecondsAfterFinished: 5", `{"conditions":[{"type":"Complete","status":"True"}]}`, true},
+		"Failed":    {"It has failed.", "ttlSecondsAfterFinished: 5", `{"phase":"Failed"}`, false},
+		"NoTime":    {"No controller removes it.", "size: 1", `{"phase":"Succeeded"}`, false},
+	}
+	crd, _ := newKind(t)
+	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, "apiVersion: "+crd.Spec.Group+"/v1\nkind: Thing\nmetadata:\n  name: thing\nspec:\n  "+tc.spec+"\n")
+			cluster.AwaitReadyFor(t, 2*patience, ns)
+			thing := thingIn(crd, ns)
+			uid := get(t, thing).GetUID()
+			require.NoError(t, mergePatch(thing.DeepCopy(), `{"status":%s}`, tc.status))
+			if tc.completed {
+				await(t, func(c *assert.CollectT) { require.True(c, entry(c, getVidraResource(c, ns), "Thing", "thing").Succeeded) })
+			}
+			require.NoError(t, admin.Delete(t.Context(), thing.DeepCopy()))
+			if !tc.completed {
+				await(t, func(c *assert.CollectT) { require.NotEqual(c, uid, get(c, thing).GetUID(), tc.reason) })
+				awaitState(t, ns, "thing", v1alpha1.ObjectApplied)
+				return
+			}
+			awaitState(t, ns, "thing", v1alpha1.ObjectCompleted)
+			require.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing)), tc.reason)
+			awaitReady(t, ns)
+		})
+	}
+}

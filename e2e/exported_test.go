@@ -48,6 +48,14 @@ func TestFieldsThatControllersFill(t *testing.T) {
 			"The token controller replaces the certificate of another cluster.", "Secret", "secrets",
 			token("", "data:\n  token: YWJj\n  ca.crt: YWJj\n  namespace: YWJj\n"), filled,
 		},
+		"NamespaceFinalizers": {
+			"The API server adds its finalizer.", "Namespace", "namespaces", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: <ns>-in\nspec:\n  finalizers: []\n",
+			func(c *assert.CollectT, live *unstructured.Unstructured) {
+				finalizers, _, err := unstructured.NestedStringSlice(live.Object, "spec", "finalizers")
+				require.NoError(c, err)
+				require.Equal(c, []string{"kubernetes"}, finalizers)
+			},
+		},
 		"RootCA": {
 			"The publisher of the root CA writes it in each namespace.", "ConfigMap", "configmaps",
 			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kube-root-ca.crt\ndata:\n  ca.crt: stale\n",

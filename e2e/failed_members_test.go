@@ -172,3 +172,95 @@ func reviewed(t require.TestingT, user, in string) bool {
 	require.NoError(t, admin.Create(context.Background(), review))
 	return review.Status.Allowed
 }
+
+// TestMemberOfTheManifestKeepsItsContainer drops a Namespace or CustomResourceDefinition from the manifest, and no object in it: the container stays
+// with the object, applied or not, and the condition names both. It goes with the object.
+func TestMemberOfTheManifestKeepsItsContainer(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		// before breaks the object, and object is the manifest of it then; nil if it stays the same.
+		before func(t *testing.T, home, ns string)
+		object func(ns string) string
+		// says are parts of the message about the container.
+		says []string
+	}{
+		"Applied": {reason: "It would be deleted, and could not be applied again.", says: []string{"it holds ConfigMap NS/page, which stays in the manifest", "put the Namespace back"}},
+		"Unreadable": {reason: "The account lost its rights.", before: func(t *testing.T, home, ns string) {
+			t.Helper()
+			require.NoError(t, admin.DeleteAllOf(t.Context(), &rbacv1.RoleBinding{}, client.InNamespace(ns)))
+			await(t, func(c *assert.CollectT) { require.False(c, reviewed(c, "system:serviceaccount:"+home+":deployer", ns)) })
+		}, says: []string{"ConfigMap NS/page"}},
+		"Refused": {reason: "The API server refuses its change.", before: func(t *testing.T, _, ns string) {
+			t.Helper()
+			page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}}
+			require.NoError(t, mergePatch(page, `{"immutable":true}`))
+		}, object: func(ns string) string { return pageIn(ns, "page", "goodbye") }, says: []string{"is removed when all that is in it is applied", "it holds ConfigMap NS/page"}},
+		"Foreign": {reason: "An unmanaged object has its name.", before: func(t *testing.T, _, ns string) {
+			t.Helper()
+			unmanagedIn(t, ns, "mine", nil)
+		}, object: func(ns string) string { return manifests(pageIn(ns, "page", "hello"), pageIn(ns, "mine", "hello")) }, says: []string{"it holds ConfigMap NS/mine, which stays in the manifest"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home, ns := newNamespace(t), unique(t)
+			require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+			newAccount(t, home, "deployer", "configmaps")
+			namespacesOf(t, home, "deployer")
+			account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "deployer"}
+			cluster.GrantTo(t, account, ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
+			fence, in := configMap("fence", "hello"), pageIn(ns, "page", "hello")
+			newVidraResource(t, home, manifests(fence, namespaceOf(ns), in), as("deployer"), adopting(v1alpha1.AdoptIfIdentical))
+			awaitReady(t, home)
+			page, namespace := declaredObject(t, ns, in, "ConfigMap", "page"), declaredObject(t, home, namespaceOf(ns), "Namespace", ns)
+			t.Cleanup(func() { _ = admin.Delete(context.Background(), namespace.DeepCopy()) })
+			uid := get(t, page).GetUID()
+			if tc.before != nil {
+				tc.before(t, home, ns)
+			}
+			if tc.object != nil {
+				in = tc.object(ns)
+			}
+			setManifest(t, home, manifests(fence, in))
+			for i := range tc.says {
+				awaitProblem(t, home, "Namespace", strings.ReplaceAll(tc.says[i], "NS", ns))
+			}
+			require.Nil(t, get(t, namespace).GetDeletionTimestamp(), tc.reason)
+			require.Equal(t, uid, get(t, page).GetUID(), tc.reason)
+			if name == "Applied" { // the Namespace is back, and then it leaves with its contents
+				setManifest(t, home, manifests(fence, namespaceOf(ns), in))
+				awaitReady(t, home)
+				setManifest(t, home, manifests(fence, in))
+				awaitProblem(t, home, "Namespace", "which stays in the manifest")
+			}
+			if name == "Applied" || name == "Foreign" {
+				setManifest(t, home, fence)
+				awaitGoneFor(t, 2*patience, namespace)
+				cluster.AwaitReadyFor(t, 2*patience, home)
+			}
+		})
+	}
+	t.Run("Definition", func(t *testing.T) {
+		t.Parallel()
+		ns := newNamespace(t)
+		definition, group := editedObject("CustomResourceDefinition", ns, ""), ns+".example.com"
+		thing := "apiVersion: " + group + "/v1\nkind: Thing\nmetadata:\n  name: thing\n"
+		crd := declaredObject(t, ns, definition, "CustomResourceDefinition", "things."+group)
+		t.Cleanup(func() { _ = admin.Delete(context.Background(), crd.DeepCopy()) })
+		newVidraResource(t, ns, manifests(configMap("fence", "hello"), definition, thing))
+		awaitReady(t, ns)
+		live := get(t, declaredObject(t, ns, thing, "Thing", "thing"))
+		setManifest(t, ns, manifests(configMap("fence", "hello"), thing))
+		awaitNotReady(t, ns, v1alpha1.ReasonDeletionBlocked, "CustomResourceDefinition "+crd.GetName(), "it holds Thing "+ns+"/thing, which stays in the manifest")
+		require.Equal(t, live.GetUID(), get(t, live).GetUID())
+		setManifest(t, ns, configMap("fence", "hello"))
+		awaitGoneFor(t, 2*patience, crd)
+		cluster.AwaitReadyFor(t, 2*patience, ns)
+	})
+}
+
+// pageIn is the manifest of a ConfigMap in a namespace.
+func pageIn(ns, name, greeting string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: " + ns + "\ndata:\n  greeting: " + greeting + "\n"
+}

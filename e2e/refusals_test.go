@@ -89,6 +89,12 @@ var refusals = map[string]struct {
 		t.Helper()
 		grant(t, ns, "powerless", "configmaps")
 	}},
+	"HoldsNeeded": {v1alpha1.ReasonDeletionBlocked, func(t *testing.T, ns string) {
+		t.Helper()
+		newVidraResource(t, ns, manifests(namespaceOf(ns+"-in"), pageIn(ns+"-in", "page", "hello")))
+		awaitReady(t, ns)
+		setManifest(t, ns, pageIn(ns+"-in", "page", "hello"))
+	}, nil},
 	"Immutable": {v1alpha1.ReasonApplyFailed, func(t *testing.T, ns string) {
 		t.Helper()
 		newVidraResource(t, ns, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page}\nimmutable: true\ndata: {a: b}\n")

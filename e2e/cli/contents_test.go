@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,8 +17,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// TestDiffOfMembers: a Namespace that left the manifest waits for an exempt object in it that stays in the manifest. diff shows that, and the
-// operator does it.
+// TestDiffOfMembers: a Namespace that left the manifest waits for an object in it that stays in the manifest, and for the decision about it while
+// that is exempt. diff shows that, and the operator does it.
 func TestDiffOfMembers(t *testing.T) {
 	t.Parallel()
 	makeNamespace(t, "members")
@@ -28,12 +30,16 @@ func TestDiffOfMembers(t *testing.T) {
 	diff := vidra(t, "diff", "members", "-f", writeFile(t, page))
 	require.Equal(t, 1, diff.code, diff.stderr)
 	require.Contains(t, diff.stdout, "- delete Namespace members-in\n    it is no longer in the manifest. "+
-		"It is not deleted before ConfigMap members-in/page, which would be deleted with it")
+		"It is not deleted before ConfigMap members-in/page, which would be deleted with it. It is not deleted while it holds ConfigMap members-in/page, which stays in the manifest\n")
 	require.NoError(t, cluster.MergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "members"}}, `{"spec":{"manifest":%q}}`, page))
 	awaitText(t, "is not removed before it is known whether ConfigMap members-in/page, which would be deleted with it, is to be kept", "status", "members")
 
-	// Without its exemption, the object no longer delays the deletion of its Namespace.
+	// Without its exemption, the object delays the deletion of its Namespace until it leaves the manifest, too.
 	ok(t, "skip", "configmap/page", "-n", "members-in", "--end")
+	const holds = "it holds ConfigMap members-in/page, which stays in the manifest"
+	awaitText(t, "is not removed, because "+holds, "status", "members")
+	require.Contains(t, vidra(t, "diff", "members").stdout, "- delete Namespace members-in\n    it is no longer in the manifest. It is not deleted while "+holds+"\n")
+	require.NoError(t, cluster.MergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "members"}}, `{"spec":{"manifest":%q}}`, suite.Greeting("fence", "hello")))
 	cluster.AwaitGone(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "members-in"}})
 }
 
@@ -98,4 +104,51 @@ func TestDiffOfContainers(t *testing.T) {
 	require.Contains(t, diff.stdout, "release Namespace boxes-in\n    it is no longer in the manifest, and holds ConfigMap boxes-in/mine with the annotation keep: it stays, unmanaged\n")
 	require.NoError(t, admin.Get(context.Background(), client.ObjectKeyFromObject(mine), mine), "nothing is written")
 	require.NoError(t, cluster.MergePatch(mine, `{"metadata":{"annotations":null}}`))
+}
+
+// TestDiffOfUnreadMembers: the diff of a VidraResource that drops a Namespace says so where a kind in it cannot be listed, whatever the API server
+// answers, and where the user may not read an object in it.
+func TestDiffOfUnreadMembers(t *testing.T) {
+	t.Parallel()
+	const home, in = "unread", "unread-in"
+	makeNamespace(t, home)
+	fence, page := suite.Greeting("fence", "hello"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: "+in+"}\n"
+	namespace := "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + in + "\n"
+	cluster.NewVidraResource(t, home, suite.Manifests(fence, namespace, page))
+	cluster.AwaitReady(t, home)
+	dropped, kept := writeFile(t, documentOf(home, home, fence)), writeFile(t, documentOf(home, home, suite.Manifests(fence, page)))
+	forward := reverseProxy(t, nil)
+	for name, code := range map[string]int{"forbidden": 403, "unsupported": 405, "missing": 404, "busy": 503, "error": 500} {
+		kubeconfig := serveKubeconfig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/api/v1/namespaces/"+in+"/services" {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(code)
+				fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","code":%d}`, code)
+				return
+			}
+			forward.ServeHTTP(w, r)
+		}), name)
+		diff := vidraAs(t, kubeconfig, "diff", "-f", dropped)
+		require.Contains(t, diff.stdout, "- delete Namespace "+in+"\n    it is no longer in the manifest. It is not known what it holds: list services", "%s: %s", name, diff.stderr)
+	}
+
+	reader := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "reader"}
+	require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: reader.Namespace, Name: reader.Name}}))
+	require.NoError(t, admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: home + "-reader"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "patch"}},
+	}}))
+	for _, role := range []string{home + "-reader", "vidra-vidraresource-viewer"} {
+		require.NoError(t, admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: home + "-" + role}, Subjects: []rbacv1.Subject{reader},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		}))
+	}
+	cluster.GrantTo(t, reader, home, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "patch"}})
+	user, err := cluster.ServiceAccountKubeconfig(t.Context(), reader.Namespace, reader.Name)
+	require.NoError(t, err)
+	suite.Await(t, func(c *assert.CollectT) {
+		unread := vidraAs(c, user, "diff", "-f", kept)
+		require.Contains(c, unread.stdout, ". You may not read ConfigMap "+in+"/page, which would be deleted with it, so that it is not known whether it is kept", unread.stderr)
+		require.Contains(c, unread.stdout, "It is not deleted while it holds ConfigMap "+in+"/page, which stays in the manifest")
+	})
 }

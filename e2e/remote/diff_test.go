@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,4 +94,44 @@ func TestDiffOfADestination(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Contains(t, said, "allowed-vidraresources")
 	here.edit(t, secret, `{"metadata":{"annotations":{"vidraresource.infrahub.operators.com/allowed-vidraresources":null}}}`)
+}
+
+// TestDiffOfMovesBetweenURLs: the diff shows a move to a VidraResource at another URL of the same cluster, also while that does not answer. An object
+// of the name in the manifest of another cluster is another one.
+func TestDiffOfMovesBetweenURLs(t *testing.T) {
+	t.Parallel()
+	vidra := newCLI(t)
+	ns := unique(t)
+	there.MakeNamespace(t, ns)
+	here.MakeNamespace(t, ns)
+	first, _ := anotherURL(t, there)
+	second, proxy := anotherURL(t, there)
+	one, two, three := ns+"-one", ns+"-two", ns+"-three"
+	newVidraResource(t, first, ns, manifests(greeting("stays", "hello"), greeting("page", "hello"), greeting("gone", "hello")), named(one))
+	newVidraResource(t, second, ns, greeting("other", "hello"), named(two))
+	newVidraResource(t, "", ns, greeting("gone", "hello"), named(three))
+	for _, name := range []string{one, two, three} {
+		awaitReady(t, name)
+	}
+	document := func(name, server string, manifest string) string {
+		return fmt.Sprintf("apiVersion: infrahub.operators.com/v1alpha1\nkind: VidraResource\nmetadata:\n  name: %s\nspec:\n  destination:\n    namespace: %s\n    server: %s\n  manifest: %q\n",
+			name, ns, server, manifest)
+	}
+	file := filepath.Join(t.TempDir(), "both.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(manifests(document(one, first, greeting("stays", "hello")),
+		document(two, second, manifests(greeting("other", "hello"), greeting("page", "goodbye"))))), 0o600))
+	out, said, code := vidra(t, here.KubeconfigPath, "diff", "-f", file)
+	require.Equal(t, 1, code, said)
+	require.Contains(t, out, "> move ConfigMap "+ns+"/page\n    to VidraResource "+two+", which has it in its manifest\n")
+	require.Contains(t, out, "\n    from VidraResource "+one)
+	require.Contains(t, out, "- delete ConfigMap "+ns+"/gone\n")
+	require.NotContains(t, out, "delete ConfigMap "+ns+"/page")
+
+	// The status has the identity of a cluster that does not answer.
+	require.Equal(t, clusterUID(t, there), getVidraResource(t, two).Status.ClusterUID)
+	proxy.Down()
+	setManifest(t, two, manifests(greeting("other", "hello"), greeting("page", "goodbye")))
+	out, said, _ = vidra(t, here.KubeconfigPath, "diff", one, "-f", file)
+	require.Contains(t, out, "> move ConfigMap "+ns+"/page\n    to VidraResource "+two, said)
+	require.NoError(t, proxy.Up())
 }

@@ -206,8 +206,8 @@ var catalogue = []Entry{
 		Do:   "Nothing.",
 	}, {
 		Reason: ReasonKubeconfigChanged, Type: normal, Actions: []string{ActionConnect},
-		When: "The kubeconfig of the destination was changed, and Vidra uses it from now on. Vidra notices that without a restart, and after one, too.",
-		Do:   "Nothing.",
+		When: "The kubeconfig of the destination was changed, and Vidra uses it from now on. Vidra notices that without a restart, and after one, too. If the destination is another cluster now, a second note names the objects in the former one, which stay there.",
+		Do:   "Nothing for a rotation. If the note names objects in a former cluster, remove them there, or return to its kubeconfig.",
 	}, {
 		Reason: v1alpha1.ReasonUnhealthy, Type: warning, Actions: []string{ActionCheck},
 		When: "The objects are applied, and one of them, or one more, has failed, as its own status says (kstatus, or `spec.healthChecks`). An object that is still starting has no Event.",

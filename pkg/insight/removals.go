@@ -63,7 +63,7 @@ func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*Obj
 	return differences, nil
 }
 
-// wantedMembers returns the objects of the manifest that decide about a container that left it, because they are kept or exempt.
+// wantedMembers returns the objects of the manifest that decide about a container that left it.
 func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, left []*v1alpha1.ManagedResourceStatus) (*policy.Members, error) {
 	members := &policy.Members{}
 	for _, o := range resolved.Objects {
@@ -72,6 +72,7 @@ func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, 
 		}) {
 			continue
 		}
+		members.Need(o.ID, o.Key)
 		live, err := d.Live(ctx, o)
 		switch {
 		case err != nil && !apierrors.IsForbidden(err):
@@ -160,7 +161,7 @@ func (p *departure) describe(ctx context.Context) (*ObjectDifference, error) {
 	}
 	if err == nil && decision.Reason == policy.Undecided {
 		p.remarks += ". It is not deleted before " + decision.Cause + ", which would be deleted with it"
-		p.of.Members = nil
+		p.of.Members = p.of.Members.Decided()
 		decision, err = policy.Decide(ctx, p.of, p)
 	}
 	if member, is := p.differ.unread.UndecidedIn(p.id()); is {
@@ -348,13 +349,13 @@ func (d *differ) finder() *owners.Finder {
 
 // isSame reports whether an object is also the object of its name at the destination of a VidraResource, as the operator finds it.
 func (d *differ) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
-	same, err := d.moves.identities.IsSame(ctx, d.At, vr, key, live, func(ctx context.Context) (access.Destination, cluster.Scope, func(), error) {
+	same, err := d.moves.identities.IsSame(ctx, d.At, key, live, func(ctx context.Context) (access.Destination, cluster.Scope, func(), error) {
 		at, err := d.destination(ctx, vr)
 		if err != nil {
 			return nil, cluster.Scope{}, nil, err
 		}
 		return at, at.Scope(), func() {}, nil
-	})
+	}, func(access.Destination) types.UID { return types.UID(vr.Status.ClusterUID) })
 	return same, withoutValues(err)
 }
 

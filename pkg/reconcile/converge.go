@@ -140,7 +140,7 @@ func (r *Reconciler) isOf(s *ownerState, vr *v1alpha1.VidraResource) bool {
 // requests can be sent to the same destination with the same rights.
 func (p *pass) connectAgain(ctx context.Context) bool {
 	destination, scope, err := p.destinations().Find(p.Owner, p.VR.Spec.Destination.Server)
-	if err != nil || !scope.Same(p.state.scope) || !access.Usable(destination) || access.OutOfScope(scope, p.VR) != nil {
+	if err != nil || !scope.Same(p.state.scope) || !access.Usable(destination) || access.OutOfScope(scope, p.VR) != nil || p.kubeconfigChanged(destination) {
 		return false
 	}
 	client, user, why := p.accounts().ClientOf(ctx, p.VR, destination)

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -41,6 +44,7 @@ func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReferenc
 // DestinationChanged enqueues the VidraResources at a remote cluster and retries its watches: it
 // became unreachable or reachable, or has other credentials. See cluster.DestinationsOptions.
 func (r *Reconciler) DestinationChanged(name string) {
+	r.identities.Forget(name)
 	r.Watches.Wake(name)
 	r.Trigger.EnqueueRetry(r.clusters.Owners(name)...)
 }
@@ -67,11 +71,11 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	isRemote := is && destination != p.Local
 	if isRemote {
 		p.Watches.AddCluster(remote.Name(), remote)
-		if p.noteKubeconfig(remote); p.state.Kubeconfig != kubeconfig {
-			p.state.ClusterUID = "" // of another cluster, as far as is known
+		if p.noteKubeconfig(remote); p.state.Kubeconfig != kubeconfig && p.state.ClusterUID != "" {
+			p.state.FormerClusterUID, p.state.ClusterUID = p.state.ClusterUID, "" // of another cluster, as far as is known
 		}
 	} else {
-		p.state.Kubeconfig, p.state.ClusterUID = "", ""
+		p.state.Kubeconfig, p.state.ClusterUID, p.state.FormerClusterUID = "", "", ""
 	}
 	p.applier.Destination, p.applier.Allowed = destination, scope
 	var why *object.Failure
@@ -86,7 +90,7 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 		p.starting = errors.Is(destination.Unreachable(), cluster.ErrUnmatched) && p.VR.Status.ObservedGeneration == 0 && time.Since(p.state.writes.Begun) < kubeconfigGrace
 	}
 	if why == nil && isRemote {
-		p.noteIdentity(ctx, remote, kubeconfig)
+		why = p.noteIdentity(ctx, remote, kubeconfig)
 	}
 	return why
 }
@@ -97,12 +101,31 @@ func (p *pass) noteKubeconfig(remote *cluster.Cluster) {
 	if digest == "" {
 		return
 	}
-	place := "kubeconfig/" + string(p.VR.UID) + "/" + remote.Name() // another destination is no rotation
+	place := kubeconfigPlace(p.VR, remote.Name())
 	if was, known := p.state.Keys.Open(place, p.state.Kubeconfig); known && was != digest {
 		p.Note(events.Change{Action: events.Rotated, Object: object.ReferenceToOwner(p.VR), Note: fmt.Sprintf(
 			"uses the changed kubeconfig in Secret %s for its destination %s", secret, remote.Name())})
 	}
 	p.state.Kubeconfig = p.state.Keys.Seal(place, digest)
+}
+
+// kubeconfigChanged reports whether a destination has another kubeconfig than a reconcile has noted, so that it may be another cluster, or whether
+// that is not known yet.
+func (p *pass) kubeconfigChanged(destination access.Destination) bool {
+	if p.state.FormerClusterUID != "" {
+		return true
+	}
+	digest := access.KubeconfigOf(destination)
+	if digest == "" { // the local cluster
+		return false
+	}
+	was, known := p.state.Keys.Open(kubeconfigPlace(p.VR, destination.Name()), p.state.Kubeconfig)
+	return !known || was != digest
+}
+
+// kubeconfigPlace is the place of status.kubeconfigDigest for its seal: another destination is no rotation.
+func kubeconfigPlace(vr *v1alpha1.VidraResource, server string) string {
+	return "kubeconfig/" + string(vr.UID) + "/" + server
 }
 
 // depart forgets the destination of an owner that is gone.
@@ -121,23 +144,74 @@ func (r *Reconciler) forgetCluster(server string) {
 // isSame reports whether an object of the destination is also the object of its name at the destination of another
 // VidraResource, which is another URL. See access.Identities.IsSame.
 func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
-	return p.identities.IsSame(ctx, p.applier.Destination, vr, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
+	return p.identities.IsSame(ctx, p.applier.Destination, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
 		return p.destinations().Borrow(vr.Spec.Destination.Server, p.forgetCluster)
+	}, func(at access.Destination) types.UID {
+		if at == nil {
+			return ""
+		}
+		is, known := p.state.Keys.Open(kubeconfigPlace(vr, at.Name()), vr.Status.KubeconfigDigest)
+		if !known || is != access.KubeconfigOf(at) {
+			return "" // asked for with another kubeconfig, or none is left, or by another installation
+		}
+		return types.UID(vr.Status.ClusterUID)
 	})
 }
 
 // noteIdentity notes the identity of a remote destination for the status, which has it while the cluster does not answer. It
-// asks once for each kubeconfig.
-func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeconfigBefore string) {
-	if !p.Scope.All || p.state.ClusterUID != "" && p.state.Kubeconfig == kubeconfigBefore {
-		return
+// asks once for each kubeconfig: with another one, before anything is written, as it may be that of another cluster. It returns the reason to
+// begin anew: the destination is another cluster, or that is not known yet.
+func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeconfigBefore string) *object.Failure {
+	s := p.state
+	former := types.UID(s.FormerClusterUID)
+	if former == "" && (!p.Scope.All || s.ClusterUID != "" && s.Kubeconfig == kubeconfigBefore) {
+		return nil
 	}
 	var uid types.UID
 	var err error
-	p.state.lane.apart(func() { uid, err = p.identities.Of(ctx, remote) })
-	if err == nil {
-		p.state.ClusterUID = string(uid)
+	s.lane.apart(func() { uid, err = p.identities.Of(ctx, remote) })
+	switch {
+	case former != "" && err != nil && !apierrors.IsForbidden(err):
+		p.starting = true
+		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "its kubeconfig was changed, and it is not known whether it is the same cluster: " + err.Error()}
+	case err != nil:
+		return nil
 	}
+	s.ClusterUID, s.FormerClusterUID = string(uid), ""
+	if former == "" || former == uid {
+		return nil
+	}
+	p.noteReplaced(remote, former, uid)
+	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
+	for _, o := range s.Manifest {
+		p.Index.Forget(p.Owner, o.Desired.Key)
+	}
+	s.Empty()
+	s.loaded, p.starting, p.Causes.All = false, true, true
+	return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "it is another cluster now"}
+}
+
+// maxLeft is how many objects in a former cluster an Event names.
+const maxLeft = 3
+
+// noteReplaced reports that the destination is another cluster than before: the objects in the former one stay there.
+func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
+	var names []string
+	for _, o := range p.state.Inventory() {
+		names = append(names, o.ID.String())
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	text := strings.Join(names[:min(len(names), maxLeft)], ", ")
+	if more := len(names) - maxLeft; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	regarding, now := object.ReferenceToOwner(p.VR), p.state.Status
+	p.record(p.Owner, regarding, now, now, []events.Change{{Action: events.Rotated, Object: regarding, Note: fmt.Sprintf(
+		"has another cluster as its destination %s (UID %s of the Namespace kube-system, before %s): the objects in the former one stay there, unmanaged: %s",
+		remote.Name(), uid, former, text)}})
 }
 
 // block ends a reconcile that cannot do anything at present. Applied objects stay unchanged and in the inventory, and the work

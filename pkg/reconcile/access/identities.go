@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -42,6 +41,21 @@ type identity struct {
 	uid   types.UID
 	err   error
 	asked time.Time
+	// kubeconfig is the digest of the kubeconfig with which it was asked: another one may lead to another cluster.
+	kubeconfig string
+}
+
+// KubeconfigOf returns the digest of the kubeconfig that a destination uses at present; empty for the local cluster, and while no Secret
+// has one.
+func KubeconfigOf(d Destination) string {
+	remote, is := d.(interface {
+		Kubeconfig() (digest, secret string)
+	})
+	if !is {
+		return ""
+	}
+	digest, _ := remote.Kubeconfig()
+	return digest
 }
 
 var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
@@ -55,10 +69,11 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 	if is.err != nil && !apierrors.IsForbidden(is.err) {
 		age = identityRetry
 	}
-	if found && time.Since(is.asked) < age {
+	kubeconfig := KubeconfigOf(d)
+	if found && time.Since(is.asked) < age && is.kubeconfig == kubeconfig {
 		return is.uid, is.err
 	}
-	is = identity{asked: time.Now()}
+	is = identity{asked: time.Now(), kubeconfig: kubeconfig}
 	ctx, cancel := context.WithTimeout(ctx, IdentityTimeout)
 	defer cancel()
 	switch ns, err := GetAsVidra(ctx, d, trigger.ObjectKey{Cluster: d.Name(), GVR: namespaceResource, Name: metav1.NamespaceSystem}); {
@@ -78,12 +93,13 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 	return is.uid, is.err
 }
 
-// IsSame reports whether an object of the cluster here is also the object of its name at the destination of another VidraResource, which
-// is another URL. The identities of the clusters decide; if Vidra may not ask for them, the UID of the object does; if the other
-// cluster does not answer, the identity in the status of the VidraResource does. It fails if none of them is known. borrow opens
-// that destination.
-func (x *Identities) IsSame(ctx context.Context, here Destination, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured,
-	borrow func(ctx context.Context) (at Destination, scope cluster.Scope, done func(), err error),
+// IsSame reports whether an object of the cluster here is also the object of its name at the destination of another VidraResource, at
+// another URL. The identities of the clusters decide; if Vidra may not ask for them, the UID of the object does; if the other
+// cluster does not answer, the recorded identity does. It fails if none of them is known. borrow opens that destination, and recorded
+// returns the identity of it in the status of its VidraResource; empty if that is not known, or of another kubeconfig. at is nil where
+// borrow fails.
+func (x *Identities) IsSame(ctx context.Context, here Destination, key trigger.ObjectKey, live *unstructured.Unstructured,
+	borrow func(ctx context.Context) (at Destination, scope cluster.Scope, done func(), err error), recorded func(at Destination) types.UID,
 ) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, IdentityTimeout)
 	defer cancel()
@@ -106,8 +122,8 @@ func (x *Identities) IsSame(ctx context.Context, here Destination, vr *v1alpha1.
 			err = readErr
 		}
 	}
-	if hereErr == nil && vr.Status.ClusterUID != "" {
-		return vr.Status.ClusterUID == string(uid), nil
+	if there := recorded(at); hereErr == nil && there != "" {
+		return there == uid, nil
 	}
 	return false, err
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -229,7 +230,7 @@ func (p *Planner) Failed(e Ending) bool {
 	for o := range p.State.All() {
 		rests := p.rests(o)
 		failed = failed || o.Problem != nil && !o.Problem.Awaited && !rests
-		kept = kept || o.Problem != nil && o.Problem.Message == removedWhenApplied
+		kept = kept || o.Problem != nil && strings.HasPrefix(o.Problem.Message, removedWhenApplied)
 		if o.Desired != nil && (rests || p.held(o)) {
 			if _, waits := p.PendingDrift[o.Desired.Key]; waits {
 				pending--

@@ -8,6 +8,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // EachStage calls do for the items of one stage after the other. They are in the order of
@@ -59,12 +61,38 @@ func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 		if s.Objects[id].In(v1alpha1.ObjectDeleting) {
 			return false
 		}
-		s.Objects[id].Await(v1alpha1.ReasonProgressing, removedWhenApplied)
+		s.Objects[id].Await(v1alpha1.ReasonProgressing, removedWhenApplied+s.unappliedIn(id))
 		return true
 	})
 }
 
-// removedWhenApplied is the message about an object that KeepUntilApplied keeps.
+// unappliedIn is the end of the message about a container that KeepUntilApplied keeps: it names an object of the manifest that would be
+// deleted with the container and is not applied. It is empty if there is none.
+func (s *State) unappliedIn(container object.Identity) string {
+	if !container.IsContainer() {
+		return ""
+	}
+	first := ""
+	name := func(id object.Identity, key trigger.ObjectKey) {
+		if text := id.String(); policy.GoesWith(container, id, key) && (first == "" || text < first) {
+			first = text
+		}
+	}
+	for _, o := range s.Manifest {
+		if unapplied(o) {
+			name(o.ID, o.Desired.Key)
+		}
+	}
+	for _, u := range s.Unresolved {
+		name(u.ID, trigger.ObjectKey{})
+	}
+	if first == "" {
+		return ""
+	}
+	return "; it holds " + first + ", which is not"
+}
+
+// removedWhenApplied begins the message about an object that KeepUntilApplied keeps.
 const removedWhenApplied = "left the manifest, and is removed when all that is in it is applied"
 
 // hasUnapplied reports whether an object of the manifest is not applied yet, so that objects that left it stay.

@@ -60,3 +60,20 @@ func TestPruneWaitsForWhatIsNotApplied(t *testing.T) {
 		}
 	}
 }
+
+// TestPruneNamesTheMember: the message about a container that left the manifest names an object in it that is not applied.
+func TestPruneNamesTheMember(t *testing.T) {
+	t.Parallel()
+	shop, bank := object.Identity{GroupKind: object.NamespaceKind, Name: "shop"}, object.Identity{GroupKind: object.NamespaceKind, Name: "bank"}
+	s := &State{}
+	s.SetManifest([]*desired.Object{wanted.ConfigMap("b"), wanted.ConfigMap("a"), wanted.ConfigMap("applied")})
+	for _, name := range []string{"a", "b"} {
+		s.Track(fixture.IDOf(fixture.ConfigMapKind, "shop", name)).Problem = &object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "no"}
+	}
+	for _, id := range []object.Identity{shop, bank} {
+		s.Track(id).Entry = fixture.InState(v1alpha1.ObjectApplied, "1")
+	}
+	require.Empty(t, (&Planner{State: s}).KeepUntilApplied([]object.Identity{shop, bank}))
+	require.Equal(t, "left the manifest, and is removed when all that is in it is applied; it holds ConfigMap shop/a, which is not", s.Objects[shop].Problem.Message)
+	require.Equal(t, "left the manifest, and is removed when all that is in it is applied", s.Objects[bank].Problem.Message)
+}

@@ -44,6 +44,8 @@ type State struct {
 	Kubeconfig string
 	// ClusterUID is the identity of a remote destination; empty if it is unknown, and for the local cluster.
 	ClusterUID string
+	// FormerClusterUID is the identity with the kubeconfig before, until ClusterUID is known.
+	FormerClusterUID string
 	// AppliedAs is the account with which the manifest was last read, as the status has it.
 	AppliedAs *v1alpha1.AppliedAsStatus
 	// Sources are the revisions of the artifacts from which the manifest was last read, as the status has them.
@@ -123,6 +125,12 @@ func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 		}
 	}
 	return s
+}
+
+// Empty forgets all objects, which are in another cluster. The manifest has to be read again.
+func (s *State) Empty() {
+	s.Objects, s.Manifest, s.Others, s.kinds, s.Unresolved = map[object.Identity]*Object{}, nil, nil, nil, nil
+	s.Generation, s.Waiting, s.Health = 0, time.Time{}, nil
 }
 
 // SetAccount notes the account, as NAMESPACE/NAME, that a generation of the spec names, with the manifest of that generation; empty for

@@ -7,11 +7,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Members are the objects that are deleted with their container, as far as that decides about the container: those that are kept, and
-// those about which no decision was made. They are noted stage by stage, members before containers. Nil has none. Reads are safe for
-// concurrent use while nothing is noted.
+// Members are the objects that are deleted with their container, as far as that decides about the container: those that are kept,
+// those about which no decision was made, and those of the manifest. They are noted stage by stage, members before containers. Nil has
+// none. Reads are safe for concurrent use while nothing is noted.
 type Members struct {
-	kept, undecided map[object.Identity]trigger.ObjectKey
+	kept, undecided, needed map[object.Identity]trigger.ObjectKey
 }
 
 // Keep notes an object that is kept. The key is empty if it is unknown.
@@ -30,6 +30,17 @@ func (m *Members) Undecided(id object.Identity, key trigger.ObjectKey) {
 	m.undecided[id] = key
 }
 
+// Need notes an object that stays in the manifest, applied or not.
+func (m *Members) Need(id object.Identity, key trigger.ObjectKey) {
+	if m.needed == nil {
+		m.needed = map[object.Identity]trigger.ObjectKey{}
+	}
+	m.needed[id] = key
+}
+
+// Decided returns the members without those about which no decision was made.
+func (m *Members) Decided() *Members { return &Members{kept: m.kept, needed: m.needed} }
+
 // KeptIn returns an object that would be deleted with container, and that is kept.
 func (m *Members) KeptIn(container object.Identity) (id object.Identity, found bool) {
 	if m == nil {
@@ -44,6 +55,14 @@ func (m *Members) UndecidedIn(container object.Identity) (id object.Identity, fo
 		return object.Identity{}, false
 	}
 	return memberOf(m.undecided, container)
+}
+
+// NeededIn returns an object that would be deleted with container, and that stays in the manifest.
+func (m *Members) NeededIn(container object.Identity) (id object.Identity, found bool) {
+	if m == nil {
+		return object.Identity{}, false
+	}
+	return memberOf(m.needed, container)
 }
 
 // memberOf returns the first of members, by its name in messages, that is deleted with container.

@@ -57,11 +57,14 @@ func TestMembers(t *testing.T) {
 	require.False(t, found)
 	_, found = none.UndecidedIn(shop)
 	require.False(t, found)
+	_, found = none.NeededIn(shop)
+	require.False(t, found)
 
 	m := &Members{}
 	for _, name := range []string{"c", "a", "b"} {
 		m.Keep(id("kept-"+name), trigger.ObjectKey{})
 		m.Undecided(id("undecided-"+name), trigger.ObjectKey{})
+		m.Need(id("needed-"+name), trigger.ObjectKey{})
 	}
 	for range 20 { // the order of a map is random
 		kept, found := m.KeptIn(shop)
@@ -70,7 +73,14 @@ func TestMembers(t *testing.T) {
 		undecided, found := m.UndecidedIn(shop)
 		require.True(t, found)
 		require.Equal(t, id("undecided-a"), undecided)
+		needed, found := m.NeededIn(shop)
+		require.True(t, found)
+		require.Equal(t, id("needed-a"), needed)
 	}
+	_, found = m.Decided().UndecidedIn(shop)
+	require.False(t, found)
+	_, found = m.Decided().NeededIn(shop)
+	require.True(t, found)
 	_, found = m.KeptIn(bank)
 	require.False(t, found)
 	_, found = m.UndecidedIn(bank)

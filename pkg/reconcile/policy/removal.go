@@ -276,6 +276,11 @@ func (d Departure) unreceived(ctx context.Context, facts Facts) Removal {
 	if !id.IsContainer() {
 		return Remove("")
 	}
+	if member, holds := d.Members.NeededIn(id); holds {
+		waits := Wait(Occupied, "is not removed, because ", fmt.Sprintf("it holds %s, which stays in the manifest", member), time.Time{})
+		waits.Text += fmt.Sprintf(". Remove the objects in it from the manifest, too, or put the %s back", id.Kind)
+		return waits
+	}
 	inside, err := facts.Contents(ctx)
 	switch blocked := inside.Blocked(d.UnmanagedContents); {
 	case err != nil:

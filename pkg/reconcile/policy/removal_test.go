@@ -133,6 +133,7 @@ func TestDecide(t *testing.T) {
 	}
 	keptPage := holding(func(m *Members) { m.Keep(page, trigger.ObjectKey{}) })
 	undecidedPage := holding(func(m *Members) { m.Undecided(page, trigger.ObjectKey{}) })
+	neededPage := holding(func(m *Members) { m.Need(page, trigger.ObjectKey{}) })
 	cases := map[string]struct {
 		reason string
 		of     Departure
@@ -227,7 +228,16 @@ func TestDecide(t *testing.T) {
 			text: "VidraResource bank mentions it, and its manifest cannot be read", asked: asked("receiver", "rights of bank"),
 		},
 
-		"Undeletable":     {reason: "The API server refuses its deletion.", of: Departure{Live: liveOf("v1", "Namespace", "", "kube-node-lease"), Owned: true}, want: keeps, why: Undeletable, text: "the API server never deletes it", asked: asked("receiver")},
+		"Undeletable": {reason: "The API server refuses its deletion.", of: Departure{Live: liveOf("v1", "Namespace", "", "kube-node-lease"), Owned: true}, want: keeps, why: Undeletable, text: "the API server never deletes it", asked: asked("receiver")},
+		"Needed": {
+			reason: "An object in it stays in the manifest.", of: Departure{Live: namespace(), Owned: true, Members: neededPage}, facts: facts{insideErr: down}, want: waits, why: Occupied,
+			cause: "it holds ConfigMap shop/page, which stays in the manifest",
+			text:  "is not removed, because it holds ConfigMap shop/page, which stays in the manifest. Remove the objects in it from the manifest, too, or put the Namespace back",
+			asked: asked("receiver"),
+		},
+		"NeededElsewhere": {reason: "An object in another Namespace stays.", of: Departure{Live: liveOf("v1", "Namespace", "", "bank"), Owned: true, Members: neededPage}, want: removes, asked: asked("receiver", "contents")},
+		"NeededMoved":     {reason: "Another VidraResource takes the container.", of: Departure{Live: namespace(), Owned: true, MoveEnds: now, Members: neededPage}, facts: facts{receivers: receiverOf(nil), may: true}, want: keeps, why: Moved, asked: asked("receiver", "rights of bank")},
+		"NeededOrphaned":  {reason: "spec.prune is false.", of: Departure{Live: namespace(), Owned: true, Orphans: true, Members: neededPage}, want: keeps, why: Orphaned, asked: []string{"stale"}},
 		"ContentsUnknown": {reason: "A kind cannot be listed.", of: Departure{Live: namespace(), Owned: true}, facts: facts{insideErr: down}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents")},
 		"ContentsInPart":  {reason: "The kept objects do not count while others are unknown.", of: Departure{Live: namespace(), Owned: true}, facts: facts{insideErr: down, inside: insideOf("", map[string]string{v1alpha1.KeepAnnotation: "true"})}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents")},
 		"ContentsKept": {

@@ -75,10 +75,9 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 	})
 	var within []*plan.Object
 	for _, o := range s.Manifest {
-		if o.Entry == nil || o.Entry.UID == "" {
-			continue
+		if o.Entry != nil && o.Entry.UID != "" {
+			excluded.wanted[types.UID(o.Entry.UID)] = true
 		}
-		excluded.wanted[types.UID(o.Entry.UID)] = true
 		if slices.ContainsFunc(containers, func(container object.Identity) bool { return policy.GoesWith(container, o.ID, o.Desired.Key) }) {
 			within = append(within, o)
 		}
@@ -100,6 +99,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 	})
 	for i, o := range within {
 		found[i].key = o.Desired.Key
+		excluded.members.Need(o.ID, o.Desired.Key)
 		excluded.note(o.ID, found[i])
 	}
 	return excluded
