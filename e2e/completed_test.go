@@ -212,7 +212,9 @@ func TestCompletedKinds(t *testing.T) {
 			uid := get(t, thing).GetUID()
 			require.NoError(t, mergePatch(thing.DeepCopy(), `{"status":%s}`, tc.status))
 			if tc.completed {
-				await(t, func(c *assert.CollectT) { require.True(c, entry(c, getVidraResource(c, ns), "Thing", "thing").Succeeded) })
+				await(t, func(c *assert.CollectT) {
+					require.True(c, entry(c, getVidraResource(c, ns), "Thing", "thing").Succeeded)
+				})
 			}
 			require.NoError(t, admin.Delete(t.Context(), thing.DeepCopy()))
 			if !tc.completed {

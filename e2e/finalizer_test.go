@@ -162,5 +162,6 @@ func TestDeletionSaysWhatIsInTheWay(t *testing.T) {
 	for _, obj := range []*unstructured.Unstructured{kept, thing} {
 		require.NoError(t, mergePatch(obj, `{"metadata":{"finalizers":null}}`))
 	}
-	awaitGoneFor(t, 2*time.Minute, getVidraResource(t, ns)) // they look again some seconds later
+	// The controllers of Kubernetes back off exponentially: they look again after as long as they have waited.
+	awaitGoneFor(t, 5*time.Minute, getVidraResource(t, ns))
 }

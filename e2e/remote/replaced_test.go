@@ -1,14 +1,18 @@
 package remote
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -151,4 +155,23 @@ func TestFormerClusterKeepsItsObjects(t *testing.T) {
 	remove(t, getVidraResource(t, x.name))
 	here.AwaitGoneFor(t, 2*patience, v)
 	requireUnchanged()
+}
+
+// TestIdentityUnknownAfterARotation changes the kubeconfig of a destination that then does not say which cluster it is: nothing is written until it does.
+func TestIdentityUnknownAfterARotation(t *testing.T) {
+	t.Parallel()
+	d, proxy := newDestination(t)
+	newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
+	require.Equal(t, clusterUID(t, there), awaitReady(t, d.name).Status.ClusterUID)
+	failing := proxy.Inject(faultproxy.Match{Resource: corev1.SchemeGroupVersion.WithResource("namespaces")}, faultproxy.Status(apierrors.NewInternalError(errors.New("injected"))))
+	rotated := rest.CopyConfig(d.config)
+	rotated.BearerToken = "rotated"
+	setKubeconfig(t, d.name, kubeconfig(t, rotated))
+	awaitUnreachable(t, d.name, "has another kubeconfig, and it is not known whether it is the same cluster", "injected")
+	there.edit(t, configMap(d.name, "page"), `{"data":{"greeting":"changed"}}`)
+	require.Never(t, func() bool { return there.says(t, d.name, "page") == "hello" }, 2*time.Second, 10*poll)
+	require.NotZero(t, failing.Hits())
+	failing.Remove()
+	there.awaitSays(t, d.name, "page", "hello")
+	awaitReady(t, d.name)
 }

@@ -172,9 +172,10 @@ func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeco
 	s.lane.apart(func() { uid, err = p.identities.Of(ctx, remote) })
 	switch {
 	case former != "" && err != nil && !apierrors.IsForbidden(err):
-		p.starting = true
-		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "its kubeconfig was changed, and it is not known whether it is the same cluster: " + err.Error()}
-	case err != nil:
+		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: fmt.Sprintf(
+			"%s has another kubeconfig, and it is not known whether it is the same cluster: %v", remote.Name(), err)}
+	case err != nil: // no right shows it
+		s.FormerClusterUID = ""
 		return nil
 	}
 	s.ClusterUID, s.FormerClusterUID = string(uid), ""
