@@ -49,6 +49,7 @@ var hostileCommands = map[string][][]string{
 	"forecast":   {{"hostile"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}},
 	"create":     {{"hostile", "-f", "../../config/samples/web", "--dry-run=server"}, {"hostile", "-f", "../../config/samples/web", "--dry-run=server", "--force-conflicts"}},
 	"keep":       {{"configmap/settings", "-n", "hostile"}, {"configmap/settings", "-n", "hostile", "-o", "yaml"}, {"clusterrole/" + hostileName}},
+	"migrate":    {{"kubectl", "-l", "app=hostile", "-n", "hostile"}, {"kubectl", "-l", "app=hostile", "-n", "hostile", "-o", "json"}, {"flux", "hostile", "-n", "hostile"}, {"helm", "hostile", "-n", "hostile"}},
 	"adopt":      {{"hostile", "--timeout", "1s"}},
 	"skip":       {{"configmap/settings", "-n", "hostile", "--for", "1h", "--reason", "test", "--timeout", "1s"}, {"configmap/settings", "-n", "hostile", "--end"}},
 	"orphan":     {{"configmap/settings", "-n", "hostile"}, {"clusterrole/" + hostileName}},

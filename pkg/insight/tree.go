@@ -115,6 +115,9 @@ func (t *treeReader) objects(ctx context.Context, vr *v1alpha1.VidraResource, q 
 		if t.local {
 			reading.Go(func() error {
 				t.read(ctx, b)
+				if e.Sensitive && b.Message != "" { // a controller may quote a value, after a user has removed the mark, too
+					b.Message = "(withheld)"
+				}
 				return nil
 			})
 		}

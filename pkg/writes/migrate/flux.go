@@ -16,6 +16,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 const (
@@ -243,7 +245,7 @@ func (f *flux) patch(ctx context.Context, u *unstructured.Unstructured, spec, an
 	if _, err = at.Patch(ctx, f.name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: insight.FieldManager}); apierrors.IsConflict(err) {
 		return fmt.Errorf("%s was changed meanwhile: run the command again", f.title())
 	} else if err != nil {
-		return fmt.Errorf("patch %s: %w", f.title(), err)
+		return fmt.Errorf("patch %s: %w", f.title(), object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOf(u), false).With(u)))
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // The labels of the records of a release (helm.sh/helm, pkg/storage/driver).
@@ -266,7 +268,7 @@ func (h *helm) label(ctx context.Context, from, to string) error {
 			return err
 		}
 		if _, err := h.c.dynamic.Resource(r.resource).Namespace(h.namespace).Patch(ctx, r.name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: insight.FieldManager}); err != nil {
-			return fmt.Errorf("label %s %s, a record of release %s: %w", r.resource.Resource, r.name, h.name, err)
+			return fmt.Errorf("label %s %s, a record of release %s: %w", r.resource.Resource, r.name, h.name, object.WithoutValues(err, ownership.Disclosure{}))
 		}
 	}
 	return nil

@@ -601,7 +601,7 @@ func (c *Client) giveBack(ctx context.Context, tool Tool, vr *v1alpha1.VidraReso
 	at := c.dynamic.Resource(v1alpha1.Resource)
 	err = at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(vr.UID)}})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return c.program.VidraResourceError("delete", vr.Name, err)
+		return c.program.VidraResourceError("delete", vr.Name, object.WithoutValues(err, ownership.Disclosure{}))
 	}
 	return c.awaitGone(ctx, vr, o.Timeout)
 }
