@@ -1,0 +1,209 @@
+package export
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/manifest"
+	"github.com/vidra-operator/vidra/pkg/parts"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// readers is how many objects are exported at the same time.
+const readers = 4
+
+// Client exports objects of one cluster, with the rights of one user.
+type Client struct {
+	questions *insight.Client
+	dynamic   dynamic.Interface
+	kinds     discovery.CachedDiscoveryInterface
+	mapper    meta.RESTMapper
+}
+
+// New returns a Client for the API server of config. It sends no request.
+func New(config *rest.Config, o insight.Options) (*Client, error) {
+	questions, err := insight.New(config, o)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, 0 // the API server limits, not we
+	c := &Client{questions: questions}
+	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	c.kinds = memory.NewMemCacheClient(kinds)
+	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.kinds)
+	return c, nil
+}
+
+// Exported is a manifest of live objects.
+type Exported struct {
+	// Objects are the documents, in the order of an apply.
+	Objects []*unstructured.Unstructured
+	// Remarks are messages to the user, such as the objects that are left out.
+	Remarks []string
+}
+
+// VidraResource returns the objects that a VidraResource manages, as they are.
+func (c *Client) VidraResource(ctx context.Context, name string) (*Selected, error) {
+	vr, err := c.questions.VidraResource(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if !access.IsLocal(vr.Spec.Destination.Server) {
+		return nil, fmt.Errorf("the objects of VidraResource %s are in another cluster: use a kubeconfig for that, with -n and -l", name)
+	}
+	found := &Selected{}
+	for i := range vr.Status.ManagedResources {
+		e := &vr.Status.ManagedResources[i]
+		at, err := c.at(schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), e.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		u, err := at.Get(ctx, e.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			found.Objects = append(found.Objects, u)
+		case apierrors.IsNotFound(err):
+			found.Unread = append(found.Unread, object.IdentityOf(e).String()+" does not exist")
+		default:
+			return nil, fmt.Errorf("read %s: %w", object.IdentityOf(e), err)
+		}
+	}
+	return found, nil
+}
+
+// Select returns the objects that a query selects.
+func (c *Client) Select(ctx context.Context, q Query) (*Selected, error) {
+	return Select(ctx, c.kinds, c.dynamic, q)
+}
+
+func (c *Client) at(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+}
+
+// Export returns documents for objects. Sensitive objects are left out, unless secrets is true. progress may be nil.
+func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progress func(done, all int)) (*Exported, error) {
+	out := &Exported{Remarks: slices.Clone(from.Unread)}
+	var live []*unstructured.Unstructured
+	left := 0
+	for _, u := range from.Objects {
+		if !secrets && parts.Sensitive(u) {
+			left++
+			continue
+		}
+		live = append(live, u)
+	}
+	for _, one := range []struct {
+		n    int
+		noun string
+		why  string
+	}{{left, "object", "with values that are not shown: --with-secrets prints them"}, {from.Owned, "object", "that another object owns"}, {from.System, "object", "that Kubernetes makes by itself"}} {
+		if one.n > 0 {
+			out.Remarks = append(out.Remarks, fmt.Sprintf("left out %s %s", display.Plural(one.n, one.noun), one.why))
+		}
+	}
+	if len(live) == 0 {
+		return out, errors.New("no object found: name others with -n and -l")
+	}
+	documents := make([]*unstructured.Unstructured, len(live))
+	var mu sync.Mutex // guards out.Remarks and done
+	done := 0
+	running, ctx := errgroup.WithContext(ctx)
+	running.SetLimit(readers)
+	for i, u := range live {
+		running.Go(func() error {
+			document, remark, err := c.document(ctx, u)
+			mu.Lock()
+			defer mu.Unlock()
+			documents[i] = document
+			if remark != "" {
+				out.Remarks = append(out.Remarks, remark)
+			}
+			if done++; progress != nil {
+				progress(done, len(live))
+			}
+			return err
+		})
+	}
+	if err := running.Wait(); err != nil {
+		return nil, err
+	}
+	slices.Sort(out.Remarks)
+	out.Objects = documents
+	slices.SortStableFunc(out.Objects, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(stageOf(a), stageOf(b)), strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group), strings.Compare(a.GetKind(), b.GetKind()),
+			strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return out, nil
+}
+
+func stageOf(u *unstructured.Unstructured) manifest.Stage {
+	return manifest.StageOf(u.GroupVersionKind().GroupKind(), u.GetNamespace() != "")
+}
+
+// document returns the document of an object, and a message if it is not as small as it can be, or not complete.
+func (c *Client) document(ctx context.Context, live *unstructured.Unstructured) (document *unstructured.Unstructured, remark string, err error) {
+	id := object.IdentityIn(live)
+	at, err := c.at(live.GroupVersionKind(), live.GetNamespace())
+	if err != nil {
+		return nil, "", err
+	}
+	whole := Clean(live)
+	found, err := defaults(ctx, at, live, whole)
+	if err != nil && ctx.Err() != nil {
+		return nil, "", err
+	} else if err != nil {
+		return whole, fmt.Sprintf("%s: you may not update it, so that it has defaults and is not checked", id), nil
+	}
+	document = whole.DeepCopy()
+	remove(document.Object, found)
+	for _, one := range []*unstructured.Unstructured{document, whole} {
+		if c.unchanged(ctx, at, live, one) {
+			return one, "", nil
+		}
+	}
+	return whole, fmt.Sprintf("%s: an apply of its document changes it: compare with kubectl diff", id), nil
+}
+
+// unchanged reports whether an apply of a document leaves the object as it is.
+func (c *Client) unchanged(ctx context.Context, at dynamic.ResourceInterface, live, document *unstructured.Unstructured) bool {
+	body, err := json.Marshal(document.Object)
+	if err != nil {
+		return false
+	}
+	applied, err := at.Patch(ctx, live.GetName(), types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: insight.FieldManager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+	return err == nil && sameContent(live, applied)
+}
