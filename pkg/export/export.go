@@ -186,7 +186,7 @@ func (c *Client) document(ctx context.Context, live *unstructured.Unstructured) 
 	if err != nil && ctx.Err() != nil {
 		return nil, "", err
 	} else if err != nil {
-		return whole, fmt.Sprintf("%s: you may not update it, so that it has defaults and is not checked", id), nil
+		return whole, fmt.Sprintf("%s: you may not update it, so that it has defaults and is not checked", id), nil //nolint:nilerr // the message says it
 	}
 	document = whole.DeepCopy()
 	remove(document.Object, found)
