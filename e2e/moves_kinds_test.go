@@ -137,7 +137,7 @@ func TestRenameWithAccounts(t *testing.T) {
 	require.NoError(t, deleteVidraResource(t.Context(), two))
 	newVidraResource(t, ns, manifest, named(three))
 	awaitNotReady(t, two, v1alpha1.ReasonPruneFailed, "forbidden")
-	require.Equal(t, uids, []types.UID{get(t, page).GetUID(), get(t, data).GetUID()})
+	require.Equal(t, []types.UID{get(t, page).GetUID(), get(t, data).GetUID()}, uids)
 	grant(t, ns, "new", "configmaps", "persistentvolumeclaims")
 	requireMoved(t, three, page, uids[0])
 	requireMoved(t, three, data, uids[1])
