@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,10 @@ func TestDroppedValuesOfStaleOwners(t *testing.T) {
 		}},
 	}}
 	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	await(t, func(c *assert.CollectT) { // the kind is served a moment later
+		_, err := admin.RESTMapper().RESTMapping(schema.GroupKind{Group: crd.Spec.Group, Kind: "Thing"}, "v1")
+		require.NoError(c, err)
+	})
 	thing := "apiVersion: " + crd.Spec.Group + "/v1\nkind: Thing\nmetadata:\n  name: a\nspec:\n  size: 1\n"
 	const workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: a\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: a}}\n  template:\n    metadata: {labels: {app: a}}\n    spec:\n" +
 		"      containers:\n      - name: web\n        image: registry.invalid/web:1\n"
@@ -59,6 +64,7 @@ func TestDroppedValuesOfStaleOwners(t *testing.T) {
 		"Annotation":    {"Thing", strings.Replace(thing, "  name: a\n", "  name: a\n  annotations:\n    example.com/kept: a\n    ANCHOR\n", 1), "example.com/dropped: b", []string{"metadata"}, "example.com/dropped"},
 		"Finalizer":     {"Thing", strings.Replace(thing, "  name: a\n", "  name: a\n  finalizers: [example.com/kept, ANCHOR]\n", 1), "example.com/dropped", []string{"metadata"}, "example.com/dropped\""},
 		"Quantity":      {"Deployment", workload + "        resources:\n          limits:\n            cpu: \"1\"\n", "            memory: 1Gi\n", []string{"spec"}, `"memory"`},
+		"Probe":         {"Deployment", workload, "        livenessProbe:\n          tcpSocket: {port: 80}\n", []string{"spec"}, `"livenessProbe"`},
 		"Variable":      {"Deployment", workload + "        env:\n        - {name: A, value: a}\n", "        - {name: B, value: b}\n", []string{"spec"}, `"B"`},
 	}
 	for name, tc := range cases {

@@ -83,6 +83,16 @@ func TestAddedDefaults(t *testing.T) {
 			reason: "A tool of users wrote the field later.", configuration: `"spec":{"type":"B"}`, found: `"spec":{"type":"A","port":1}`,
 			managed: []string{ours(`{"f:spec":{"f:type":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:port":{}}}`)}, created: metav1.NewTime(created.Add(-time.Second)),
 		},
+		"MadeUp": {
+			reason: "The API server makes an entry up after managedFields were cleared, with the time of that.", configuration: `"spec":{"type":"B"}`, found: `"spec":{"type":"A","port":1}`,
+			managed: []string{ours(`{"f:spec":{"f:type":{}}}`), theirs("before-first-apply", `{"f:spec":{"f:port":{}}}`)}, created: metav1.NewTime(created.Add(-time.Hour)), want: []string{"spec.port"},
+		},
+		"MadeUpDropped": {
+			reason: "That entry has the rest of a dropped field.", configuration: `"spec":{"a":1}`, found: `"spec":{"a":1,"m":{"t":{"port":1},"y":2}}`,
+			managed: []string{
+				ours(`{"f:spec":{"f:a":{},"f:m":{"f:t":{"f:port":{}}}}}`), theirs("before-first-apply", `{"f:spec":{"f:m":{".":{},"f:y":{},"f:t":{".":{}}}}}`),
+			}, created: metav1.NewTime(created.Add(-time.Hour)), want: []string{"spec.m.t", "spec.m.y"},
+		},
 		"CreatedByController": {
 			reason: "A controller wants its field.", configuration: `"spec":{"type":"B"}`, found: `"spec":{"type":"A","port":1}`,
 			managed: []string{ours(`{"f:spec":{"f:type":{}}}`), theirs("some-controller", `{"f:spec":{"f:port":{}}}`)}, created: created,

@@ -66,7 +66,7 @@ func (s *search) mayHaveAdded(e *entry) bool {
 		return false
 	case s.Scope == Defaults:
 		created := s.live.GetCreationTimestamp()
-		return e.staleOwner(DefaultTools) && !e.when.After(created.Time)
+		return e.staleOwner(DefaultTools) && (manager == beforeFirstApply || !e.when.After(created.Time)) // that entry has the time at which it was made up
 	case s.Editors != nil && !slices.Contains(s.Editors, manager):
 		return false
 	case e.applies() && (s.Scope == BesideRemoved || strings.HasPrefix(manager, s.Prefix)):

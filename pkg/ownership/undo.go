@@ -23,8 +23,8 @@ const (
 	// applied. It also covers unowned fields there, such as a default that the API server added for the value of another
 	// client. It never covers metadata of the object, which are never in the way of an apply.
 	SinceApply
-	// Defaults is for a changed configuration that the API server refuses. It covers fields that no manager owns, such as defaults, and
-	// fields that a user's tool created together with the object. They count below the parent of a field that Configuration changes, adds
+	// Defaults is for a changed configuration that the API server refuses. It covers fields that no manager owns, such as defaults, also
+	// those for which the API server made an owner up, and fields that a user's tool created together with the object. They count below the parent of a field that Configuration changes, adds
 	// or drops. Metadata of the object are never covered.
 	Defaults
 )
@@ -143,7 +143,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	ours := applied(found, u.Manager)
 	s.entries, s.recorded = entries(live, u.Manager), ours != nil
 	recorded := Recorded(found)
-	if !recorded {
+	if !recorded || u.Scope == Defaults {
 		s.entries = append(s.entries, syntheticEntries(live)...)
 	}
 	for _, e := range s.entries {
