@@ -268,7 +268,7 @@ func TestCreateEndsAnywhere(t *testing.T) {
 			kubeconfig, writes := crashing(t, step, answered)
 			a := vidraAs(t, kubeconfig, "create", ns, "-n", ns, "-f", file, "--yes")
 			done = writes() <= step
-			require.Equal(t, done, a.code == 0, a.stderr)
+			require.Equal(t, done, a.code == 0, "after %d of %d writes: %s%s", step, writes(), a.stdout, a.stderr)
 			if vr := (&v1alpha1.VidraResource{}); admin.Get(t.Context(), client.ObjectKey{Name: ns}, vr) == nil {
 				for _, from := range vr.Spec.ManifestFrom {
 					require.True(t, cluster.Exists(t, partObject(ns, from)), "%v after %d writes", from, step)
