@@ -11,8 +11,11 @@ import (
 	"sync"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,9 +50,7 @@ func (r *run) freshOf(ctx context.Context, object string, variant int) map[strin
 // wrong yields the promises that do not hold now.
 func (r *run) wrong(ctx context.Context) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for o := range r.held {
-			r.release(ctx, o)
-		}
+		r.releaseHeld(ctx)
 		all := &v1alpha1.VidraResourceList{}
 		found, settled := r.wrongOwners(ctx, all)
 		found = append(found, r.wrongHistories(all.Items)...)
@@ -91,6 +92,7 @@ func (r *run) wrongOwners(ctx context.Context, all *v1alpha1.VidraResourceList) 
 		}
 		if c.Reason == v1alpha1.ReasonApplied && s.Broken == "" {
 			wrong = append(wrong, r.wrongInventory(name, s, v)...)
+			wrong = append(wrong, r.wrongConditions(ctx, name, s, v)...)
 		}
 		if shards := s.shards(); !slices.Equal(v.Status.Shards, shards) {
 			complain("%s: status.shards is %v, and its operator has %v", name, v.Status.Shards, shards)
@@ -192,6 +194,74 @@ func (r *run) wrongInventory(name string, s spec, v *v1alpha1.VidraResource) (wr
 		wrong = append(wrong, fmt.Sprintf("%s: the inventory has %s, which is in no manifest", name, o))
 	}
 	return wrong
+}
+
+// wrongConditions compares the conditions of a VidraResource that is Ready, and the fields of its status that repeat them, with its spec and the objects.
+func (r *run) wrongConditions(ctx context.Context, name string, s spec, v *v1alpha1.VidraResource) (wrong []string) {
+	complain := func(format string, args ...any) { wrong = append(wrong, name+": "+fmt.Sprintf(format, args...)) }
+	is := func(kind string) metav1.ConditionStatus {
+		if c := meta.FindStatusCondition(v.Status.Conditions, kind); c != nil {
+			return c.Status
+		}
+		return ""
+	}
+	expect := func(kind string, allowed ...metav1.ConditionStatus) {
+		if !slices.Contains(allowed, is(kind)) {
+			complain("%s is %q, and %q was expected", kind, is(kind), allowed)
+		}
+	}
+	for _, c := range v.Status.Conditions {
+		if c.ObservedGeneration != v.Generation {
+			complain("%s is of generation %d, and the spec of %d", c.Type, c.ObservedGeneration, v.Generation)
+		}
+	}
+	expect(v1alpha1.ConditionStalled, "")
+	expect(v1alpha1.ConditionReconciling, "")
+	expect(v1alpha1.ConditionSuspended, map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: ""}[s.Suspend])
+	expect(v1alpha1.ConditionWatching, map[bool]metav1.ConditionStatus{true: metav1.ConditionFalse, false: metav1.ConditionTrue}[s.NoEvents])
+	if s.Mode == "" && !s.Suspend && !s.NoEvents && s.Additions != "Warn" {
+		expect(v1alpha1.ConditionDrifted, metav1.ConditionFalse)
+	}
+	if healthy, known := r.healthy(ctx, s); known && !s.NoEvents {
+		expect(v1alpha1.ConditionHealthy, map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[healthy])
+	}
+	if ready(v).Status == metav1.ConditionTrue && (v.Status.DeployState != v1alpha1.DeploySucceeded || v.Status.LastError != "") {
+		complain("deployState is %s, lastError is %q, and Ready is True", v.Status.DeployState, v.Status.LastError)
+	}
+	if int(v.Status.Objects) != len(v.Status.ManagedResources) {
+		complain("status.objects is %d, and the inventory has %d", v.Status.Objects, len(v.Status.ManagedResources))
+	}
+	for i := range v.Status.Problems {
+		p := &v.Status.Problems[i]
+		stands := slices.ContainsFunc(p.Conditions, func(kind string) bool {
+			bad := metav1.ConditionFalse
+			if slices.Contains([]string{v1alpha1.ConditionDrifted, v1alpha1.ConditionWarnings, v1alpha1.ConditionUnmatchedIgnoreRules}, kind) {
+				bad = metav1.ConditionTrue
+			}
+			return is(kind) == bad
+		})
+		if !stands {
+			complain("no condition has the problem %s: %s", p.Reason, p.Message)
+		}
+	}
+	return wrong
+}
+
+// healthy reports whether kstatus finds each object of a manifest Current; known is false while one does not exist.
+func (r *run) healthy(ctx context.Context, s spec) (healthy, known bool) {
+	healthy = true
+	for o := range s.Objects {
+		u := r.object(o, 0)
+		if admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
+			return false, false
+		}
+		found, err := kstatus.Compute(u)
+		if err != nil {
+			return false, false
+		}
+		healthy = healthy && found.Status == kstatus.CurrentStatus
+	}
+	return healthy, true
 }
 
 // reconciling bounds the time of a reconcile. An edit that it finds is listed with the time of its begin.

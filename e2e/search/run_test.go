@@ -468,6 +468,13 @@ func (r *run) lost(ctx context.Context) {
 // hold is the finalizer of a controller that releases objects that are being deleted.
 const hold = "search.example.com/hold"
 
+// releaseHeld does the work of the other controller.
+func (r *run) releaseHeld(ctx context.Context) {
+	for o := range r.held {
+		r.release(ctx, o)
+	}
+}
+
 // release removes hold from an object if it is being deleted. After a write of another client, the next call does.
 func (r *run) release(ctx context.Context, o string) {
 	u := r.object(o, 0)
@@ -597,6 +604,7 @@ func (r *run) end(ctx context.Context) {
 	for _, name := range names {
 		v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(name)}}
 		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, patience, true, func(ctx context.Context) (bool, error) {
+			r.releaseHeld(ctx)
 			return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(v), v)), nil
 		}), "%s is gone: %v", v.Name, v.Status.Conditions)
 	}
@@ -609,7 +617,7 @@ func (r *run) end(ctx context.Context) {
 // than the longest backoff of attempts.
 const (
 	restWindow    = 1200 * time.Millisecond
-	refusalWindow = 20 * time.Second
+	refusalWindow = time.Minute
 )
 
 // requireRest requires that a refused manifest costs no requests.
