@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -261,6 +262,7 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 		if v.DeletionTimestamp == nil {
 			break
 		}
+		r.forget() // what only this one wants, or wanted, goes with it
 		require.NoError(r, startOperators(ctx))
 		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, moveTimeout+patience, true, func(ctx context.Context) (bool, error) {
 			err := admin.Get(ctx, client.ObjectKeyFromObject(v), v)
@@ -526,7 +528,13 @@ func (r *run) broken(wrong []string) {
 	r.logf("%s: %s", r.prefix, join(wrong))
 	for _, p := range operators {
 		if p.Operator != nil {
-			r.logf("operator log: %s", p.Log)
+			text, err := os.ReadFile(p.Log)
+			for line := range strings.Lines(string(text)) {
+				if r.word.MatchString(line) {
+					r.logf("%s", line)
+				}
+			}
+			r.logf("operator log: %s (%v)", p.Log, err)
 		}
 	}
 	for name := range r.owners {
