@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ type lab struct {
 	failWrites int
 	failure    error
 	// unshown reports that the watches are synced, and have not shown anything.
-	unshown bool
+	unshown atomic.Bool
 	// writing is called while a status is written. Optional.
 	writing func()
 	// applying is called while an object is applied. Optional.
@@ -173,7 +174,7 @@ func (l *lab) Await(watchregistry.Owner, []watchregistry.Kind) {}
 func (l *lab) Release(watchregistry.Owner) {}
 
 // Get is synced only if nothing is shown: what is not in order comes as a cause.
-func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) { return nil, false, l.unshown }
+func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) { return nil, false, l.unshown.Load() }
 
 // List never is synced, either.
 func (l *lab) List(watchregistry.Key) ([]any, bool) { return nil, false }

@@ -44,9 +44,6 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.states {
-		s.dropPostponed()
-	}
 	return maps.Clone(r.states)
 }
 

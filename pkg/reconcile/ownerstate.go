@@ -105,8 +105,6 @@ type ownerState struct {
 	writes status.Writes
 	// recoversInventory reports that the inventory was emptied before this process began.
 	recoversInventory bool
-	// postponed is the reconcile whose status is still to be written, or nil.
-	postponed *postponed
 }
 
 // usable reports whether the last read may be used while the manifest is unreadable.

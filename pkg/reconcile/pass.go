@@ -206,6 +206,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 			return p.interrupted()
 		}
 	}
+	p.release(reserved)
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})
 }
 

@@ -192,9 +192,6 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		return reconcile.Result{}, err
 	}
 	causes := r.Trigger.TakeCauses(owner)
-	if result, done, err := r.resume(ctx, owner, vr, &causes); done {
-		return result, err
-	}
 	if r.isHeavy(owner, vr, causes) {
 		exitHeavy, ok := r.heavy.Enter(tenantOf(vr))
 		if !ok {

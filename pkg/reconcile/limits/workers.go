@@ -30,6 +30,8 @@ type Workers struct {
 	mu sync.Mutex
 	// failures spaces the reconciles after errors of reconciles without a worker: the controller takes these for successes.
 	failures workqueue.TypedRateLimiter[reconcile.Request]
+	// leases are the reconciles with a worker; a closed one gives it back at once.
+	leases map[trigger.Owner]chan struct{}
 	// detached are the VidraResources whose reconciles have no worker, and whether each is to be reconciled again.
 	detached map[trigger.Owner]bool
 }
@@ -74,6 +76,8 @@ func (w *Workers) Run(owner trigger.Owner, do func() (reconcile.Result, error), 
 		runs()
 		return reconcile.Result{}, nil
 	}
+	returned := w.lease(owner)
+	defer w.Return(owner)
 	ended := make(chan reconciled, 1)
 	go func() { ended <- w.spaced(owner, recovered(do)) }()
 	patience := time.NewTimer(workerPatience)
@@ -82,6 +86,7 @@ func (w *Workers) Run(owner trigger.Owner, do func() (reconcile.Result, error), 
 	case r := <-ended:
 		return r.ofWorker()
 	case <-patience.C:
+	case <-returned:
 	}
 	if !w.detach(owner) {
 		r := <-ended
@@ -92,6 +97,31 @@ func (w *Workers) Run(owner trigger.Owner, do func() (reconcile.Result, error), 
 		w.Ended(owner, w.attach(owner), r.result, r.err)
 	}()
 	return reconcile.Result{}, nil
+}
+
+// lease returns a channel that is closed when the reconcile of an owner gives its worker back before its time.
+func (w *Workers) lease(owner trigger.Owner) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.leases == nil {
+		w.leases = map[trigger.Owner]chan struct{}{}
+	}
+	returned := make(chan struct{})
+	w.leases[owner] = returned
+	return returned
+}
+
+// Return has the running reconcile of an owner continue without a worker, unless too many do. It may be called again, and with a nil receiver.
+func (w *Workers) Return(owner trigger.Owner) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if returned := w.leases[owner]; returned != nil {
+		close(returned)
+		delete(w.leases, owner)
+	}
 }
 
 // again notes that an owner is to be reconciled again after the reconcile without a worker; false if there is none.
