@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/source/archive"
 	"github.com/vidra-operator/vidra/pkg/sync"
 )
 
@@ -19,8 +22,14 @@ const (
 	webhookKeyFlag = "infrahub-webhook-key-file"
 )
 
+// The flags of the server of published artifacts.
+const (
+	publishFlag    = "infrahub-publish-bind-address"
+	publishURLFlag = "infrahub-publish-url"
+)
+
 // addInfrahub adds the controller of InfrahubSyncs and the receiver of webhooks to mgr, unless they are off.
-func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, events sync.Recorder) error {
+func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, secrets typedcorev1.SecretsGetter, events sync.Recorder) error {
 	if !o.infrahub {
 		return nil
 	}
@@ -35,11 +44,17 @@ func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, event
 	if namespace, name, found := strings.Cut(o.firstConfig, "/"); found {
 		reconciler.FirstConfig = types.NamespacedName{Namespace: namespace, Name: name}
 	}
+	var served error
+	if o.publishAddress != "" {
+		store := &archive.Store{Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace)}
+		reconciler.Publication = &sync.Publication{Store: store, URL: o.publishURL}
+		served = mgr.Add(&archive.Server{Address: o.publishAddress, Store: store, Log: mgr.GetLogger().WithName("infrahub-publish")})
+	}
 	err := mgr.Add(&sync.Controller{Manager: mgr, Metadata: local.Metadata(), Reconciler: reconciler, Log: mgr.GetLogger().WithName("infrahub")})
 	if o.webhookAddress == "" {
-		return err
+		return errors.Join(served, err)
 	}
-	return errors.Join(err, mgr.Add(&sync.Receiver{
+	return errors.Join(served, err, mgr.Add(&sync.Receiver{
 		Address: o.webhookAddress, KeyFile: o.webhookKeyFile, API: mgr.GetAPIReader(), Client: mgr.GetClient(), Installation: o.installation,
 		Metrics: counts, Log: mgr.GetLogger().WithName("infrahub-webhook"),
 	}))

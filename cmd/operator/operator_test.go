@@ -52,6 +52,8 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		"probes without port":    {"--health-probe-bind-address=localhost", `--health-probe-bind-address is "localhost": it must be HOST:PORT or :PORT`},
 		"webhooks without port":  {"--infrahub-webhook-bind-address=hooks", `--infrahub-webhook-bind-address is "hooks": it must be HOST:PORT or :PORT`},
 		"webhooks without keys":  {"--infrahub-webhook-bind-address=:8082", "it needs --infrahub-webhook-key-file"},
+		"artifacts without URL":  {"--infrahub-publish-bind-address=:8083", "it needs --infrahub-publish-url"},
+		"artifacts by FTP":       {"--infrahub-publish-url=ftp://vidra", "it must be an http or https URL without a query"},
 		"keys without webhooks":  {"--infrahub-webhook-key-file=/keys", "it needs --infrahub-webhook-key-file, and that flag needs it"},
 		"headers, no sink":       {"--cloudevents-headers-file=/headers", "--cloudevents-headers-file: it has no effect without --cloudevents-sink"},
 		"sink without scheme":    {"--cloudevents-sink=sink.example.com", "--cloudevents-sink: "},

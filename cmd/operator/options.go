@@ -57,6 +57,8 @@ type options struct {
 	infrahubCredentials string
 	webhookAddress      string
 	webhookKeyFile      string
+	publishAddress      string
+	publishURL          string
 }
 
 // bind makes the options flags.
@@ -137,6 +139,10 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"The address on which webhooks of Infrahub are accepted, such as :8082, over HTTP, at the path /infrahub. Empty accepts none.")
 	fs.StringVar(&o.webhookKeyFile, webhookKeyFlag, "",
 		"A file with the shared keys of these webhooks, one a line. The operator reads it for each webhook, so that a mounted Secret may be rotated.")
+	fs.StringVar(&o.publishAddress, publishFlag, "",
+		"The address on which the artifacts of InfrahubSyncs with spec.publish are served, such as :8083, over HTTP, to every client. Empty serves none.")
+	fs.StringVar(&o.publishURL, publishURLFlag, "",
+		"The `URL` of that address for clients in the cluster, such as http://vidra-infrahub-publish.vidra-system.svc.cluster.local.")
 	fs.BoolVar(&o.crossNamespaceSources, "allow-cross-namespace-sources", false,
 		"Accept sources of Flux in spec.manifestFrom that are in another namespace than that of the destination.")
 	fs.StringVar(&o.artifactHosts, artifactHostsFlag, flux.ServiceHosts.String(),

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -74,8 +76,17 @@ func (o *options) validate() error {
 	if (o.webhookAddress == "") != (o.webhookKeyFile == "") {
 		refuse(webhookFlag, fmt.Sprintf("%q", o.webhookAddress), "it needs --"+webhookKeyFlag+", and that flag needs it")
 	}
+	if (o.publishAddress == "") != (o.publishURL == "") {
+		refuse(publishFlag, fmt.Sprintf("%q", o.publishAddress), "it needs --"+publishURLFlag+", and that flag needs it")
+	}
+	if u, err := url.Parse(o.publishURL); o.publishURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		refuse(publishURLFlag, fmt.Sprintf("%q", o.publishURL), "it must be an http or https URL without a query")
+	}
+	if o.publishAddress != "" && cmp.Or(ownNamespace(), o.leaseNamespace) == "" {
+		refuse(publishFlag, fmt.Sprintf("%q", o.publishAddress), "the archives need the namespace of the operator: outside of a Pod, give it --leader-election-namespace")
+	}
 	for _, a := range []struct{ flag, value, none string }{
-		{"metrics-bind-address", o.metricsAddress, "0"}, {"health-probe-bind-address", o.probeAddress, "0"}, {webhookFlag, o.webhookAddress, ""},
+		{"metrics-bind-address", o.metricsAddress, "0"}, {"health-probe-bind-address", o.probeAddress, "0"}, {webhookFlag, o.webhookAddress, ""}, {publishFlag, o.publishAddress, ""},
 	} {
 		if err := checkAddress(a.value); a.value != a.none && err != nil {
 			refuse(a.flag, fmt.Sprintf("%q", a.value), "it must be HOST:PORT or :PORT: "+err.Error())

@@ -95,7 +95,7 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 			return nil, nil, fmt.Errorf("add the other clusters: %w", err)
 		}
 	}
-	if err := o.addInfrahub(mgr, local, eventSinks); err != nil {
+	if err := o.addInfrahub(mgr, local, secrets, eventSinks); err != nil {
 		return nil, nil, err
 	}
 	conditions := reconcilemetrics.NewConditions(mgr.GetCache(), o.installation)

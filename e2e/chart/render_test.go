@@ -162,6 +162,10 @@ func TestChartIsKustomize(t *testing.T) {
 			reason: "a component with a Service, a port and a Secret", flags: []string{"--set=infrahub.webhook.enabled=true"},
 			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/infrahub-webhook"}},
 		},
+		"published artifacts": {
+			reason: "a component with a Service, a port and rights", flags: []string{"--set=infrahub.publish.enabled=true"},
+			overlay: overlay{Resources: []string{"default"}, Components: []string{"components/infrahub-publish"}},
+		},
 		"restricted with Infrahub": {
 			reason: "a component that turns a flag and its rights on again", flags: []string{"--set=restricted=true,infrahub.enabled=true"},
 			overlay: overlay{Resources: []string{"restricted"}, Components: []string{"components/infrahub"}},

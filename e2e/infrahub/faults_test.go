@@ -32,10 +32,10 @@ import (
 var cleanup = context.Background()
 
 // restartOperator ends the operator as a crash does, and starts it again.
-func restartOperator(t *testing.T) {
+func restartOperator(t *testing.T, flags ...string) {
 	t.Helper()
 	suite.Kill(t, operator)
-	require.NoError(t, launch(context.Background()))
+	require.NoError(t, launch(context.Background(), flags...))
 }
 
 // TestUnusualAnswers has a row for each answer that is none: the condition and the Event have the reason and advice, and nothing is

@@ -37,9 +37,9 @@ func startFlux(t *testing.T) *fluxController {
 		fmt.Fprintln(os.Stderr, text) // also without -v
 		t.Skip(text)
 	}
-	for kind := range plurals {
-		require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), definition(kind)))) // of the stand-in
-		cluster.AwaitGoneFor(t, patience, definition(kind))
+	for kind := range testenv.FluxPlurals {
+		require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), testenv.FluxCRD(kind)))) // of the stand-in
+		cluster.AwaitGoneFor(t, patience, testenv.FluxCRD(kind))
 	}
 	crds, err := testenv.SourceControllerCRDs(t.Context())
 	require.NoError(t, err)
@@ -48,8 +48,8 @@ func startFlux(t *testing.T) *fluxController {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, envtest.UninstallCRDs(cluster.Config, installed))
-		for kind := range plurals {
-			cluster.AwaitGoneFor(t, patience, definition(kind))
+		for kind := range testenv.FluxPlurals {
+			cluster.AwaitGoneFor(t, patience, testenv.FluxCRD(kind))
 		}
 	})
 	listener, err := net.Listen("tcp", net.JoinHostPort(suite.ListenAddress(t), "0")) // a free port, which stays the same

@@ -26,7 +26,7 @@ func TestDocs(t *testing.T) {
 	require.NoError(t, err)
 	examples := block.FindAllSubmatch(page, -1)
 	require.Len(t, examples, 5)
-	for kind := range plurals {
+	for kind := range testenv.FluxPlurals {
 		define(t, kind)
 	}
 	cluster.MakeNamespace(t, "shop")
@@ -36,7 +36,7 @@ func TestDocs(t *testing.T) {
 		require.NoError(t, err)
 		for _, o := range objects {
 			require.NoError(t, admin.Create(t.Context(), o.Unstructured, client.FieldValidation("Strict")))
-			if plurals[o.GetKind()] != "" {
+			if testenv.FluxPlurals[o.GetKind()] != "" {
 				p.publish(t, o.Unstructured, "main@sha1:1", map[string]string{
 					"deploy/web.yaml": suite.Greeting("web", "${host:=none}"), "overlays/prod/kustomization.yaml": "resources: [../../deploy]\nnamePrefix: prod-\n", "deploy/kustomization.yaml": "resources: [web.yaml]\n",
 				})

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 )
@@ -59,10 +60,10 @@ func edit(t *testing.T, namespace, name string) {
 // have. A kind that goes changes nothing, and edits are reverted meanwhile.
 func TestFluxKinds(t *testing.T) {
 	p := newProducer(t)
-	for kind := range plurals {
+	for kind := range testenv.FluxPlurals {
 		t.Run(kind, func(t *testing.T) {
-			require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), definition(kind)))) // another test may have created it
-			cluster.AwaitGoneFor(t, patience, definition(kind))
+			require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), testenv.FluxCRD(kind)))) // another test may have created it
+			cluster.AwaitGoneFor(t, patience, testenv.FluxCRD(kind))
 			ns := cluster.NewNamespace(t)
 			cluster.NewVidraResource(t, ns, "", from(kind, "app", "deploy"))
 			cluster.AwaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, kind+" "+ns+"/app", "is not served here")
@@ -91,7 +92,7 @@ func TestFluxKinds(t *testing.T) {
 			suite.AwaitFor(t, patience, func(c *assertT) {
 				require.Equal(c, "main@sha1:2", cluster.GetVidraResource(c, ns).Status.Source[0].Revision)
 			})
-			require.NoError(t, admin.Delete(t.Context(), definition(kind)))
+			require.NoError(t, admin.Delete(t.Context(), testenv.FluxCRD(kind)))
 			cluster.AwaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, kind, "is not served here")
 			edit(t, ns, "one")
 			awaitGreeting(t, ns, "one", "second")

@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,29 +70,11 @@ func restart(t *testing.T, between func(), flags ...string) {
 
 const group = "source.toolkit.fluxcd.io"
 
-var plurals = map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets", "ExternalArtifact": "externalartifacts"}
-
-// definition is the CustomResourceDefinition of a kind of Flux, whose objects may hold anything.
-func definition(kind string) *apiextensionsv1.CustomResourceDefinition {
-	preserve := true
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plurals[kind] + "." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plurals[kind], Kind: kind},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}},
-			}},
-		},
-	}
-}
-
 // define creates the CustomResourceDefinitions of kinds.
 func define(t *testing.T, kinds ...string) {
 	t.Helper()
 	for _, kind := range kinds {
-		require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), definition(kind))))
+		require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), testenv.FluxCRD(kind))))
 		suite.Await(t, func(c *assertT) {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind + "List"})

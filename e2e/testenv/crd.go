@@ -32,3 +32,25 @@ func CRD(name string, versions ...string) *apiextensionsv1.CustomResourceDefinit
 	}
 	return crd
 }
+
+// FluxPlurals has the resource of each kind of sources of Flux.
+var FluxPlurals = map[string]string{
+	"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets", "ExternalArtifact": "externalartifacts",
+}
+
+// FluxCRD is the CustomResourceDefinition of a kind of sources of Flux, whose objects may hold anything.
+func FluxCRD(kind string) *apiextensionsv1.CustomResourceDefinition {
+	const group = "source.toolkit.fluxcd.io"
+	preserve := true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: FluxPlurals[kind] + "." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: FluxPlurals[kind], Kind: kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}},
+			}},
+		},
+	}
+}

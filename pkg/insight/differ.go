@@ -562,7 +562,7 @@ func (d *differ) decide(o *desired.Object, live *unstructured.Unstructured) poli
 	}
 	decision, _ := d.settings.Decide(plan.Task{
 		Object: o, Known: &plan.Object{Entry: entry}, Why: plan.WhyDrift, Cause: trigger.Cause{Found: live, Deleted: live == nil},
-		Decision: policy.FirstOf(policy.OfMode(d.VR), policy.OfBreakGlass(entry.BreakGlass, d.settings.MaxBreakGlass, time.Now())),
+		Decision: policy.OfEdit(d.VR, entry.BreakGlass, d.settings.MaxBreakGlass, time.Now()),
 	})
 	return decision
 }

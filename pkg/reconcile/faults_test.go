@@ -90,12 +90,21 @@ func newLab(t *testing.T, text string) *lab {
 				l.failWrites--
 				return cmp.Or(l.failure, errors.New("the API server is away"))
 			}
+			l.requireApart(t)
 			l.done = append(l.done, "status")
 			return c.SubResource(sub).Patch(ctx, obj, p, o...)
 		},
 	}).Build()
 	l.restart()
 	return l
+}
+
+// requireApart requires that the lane of the VidraResource is not locked by the reconcile that sends a request.
+func (l *lab) requireApart(t *testing.T) {
+	t.Helper()
+	if s := l.stateOf(faulty); s != nil {
+		require.False(t, s.lane.entered, "a request is sent apart")
+	}
 }
 
 // restart forgets everything that is not in the API server.
@@ -174,7 +183,9 @@ func (l *lab) Await(watchregistry.Owner, []watchregistry.Kind) {}
 func (l *lab) Release(watchregistry.Owner) {}
 
 // Get is synced only if nothing is shown: what is not in order comes as a cause.
-func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) { return nil, false, l.unshown.Load() }
+func (l *lab) Get(watchregistry.Key, string, string) (any, bool, bool) {
+	return nil, false, l.unshown.Load()
+}
 
 // List never is synced, either.
 func (l *lab) List(watchregistry.Key) ([]any, bool) { return nil, false }

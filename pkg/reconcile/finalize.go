@@ -98,7 +98,10 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	base := p.VR.DeepCopy()
 	controllerutil.RemoveFinalizer(p.VR, p.Installation.Finalizer())
-	err := p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	var err error
+	p.state.lane.apart(func() {
+		err = p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}

@@ -93,7 +93,8 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	unreported := s.TakeUnreported()
 	written := unreported.AddTo(base.Status)
 	changed.Status = *written.DeepCopy() // Patch overwrites it with the answer
-	err := client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base)))
+	var err error
+	s.lane.apart(func() { err = client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base))) })
 	if err != nil {
 		s.ReturnUnreported(unreported)
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, object.WithoutValues(err, ownership.Disclosure{})) // the manifest may be unknown

@@ -8,9 +8,9 @@ import (
 
 // lane orders the work on one VidraResource: at most one reconcile, and heals of single objects beside it.
 //
-// Its lock guards the state of the VidraResource, and is never held while a request is sent. A reconcile enters the lane, and sends
-// requests apart. While it is apart, heals change only the objects that they heal, and the unreported results. An object is in
-// one hand: a reconcile reserves the objects that it applies, and waits for the heals of those objects alone.
+// Its lock guards the state of the VidraResource. A reconcile enters the lane, and sends requests without the lock, by apart. Meanwhile, heals
+// change only the objects that they heal, and the unreported results. At any time either a reconcile or a heal works on an object: a reconcile
+// reserves the objects that it applies, and waits for the heals of those objects alone.
 type lane struct {
 	mu sync.Mutex
 	// ended is signalled when a heal has ended.
@@ -34,7 +34,7 @@ func (l *lane) leave() {
 	l.mu.Unlock()
 }
 
-// apart calls a function that sends requests.
+// apart calls a function that sends requests, without the lock, so that heals run meanwhile. It locks again afterwards.
 func (l *lane) apart(do func()) {
 	if !l.entered {
 		do()

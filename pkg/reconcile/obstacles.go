@@ -44,7 +44,7 @@ func (r *Reconciler) rolesWatched(right access.Right) bool {
 	return true
 }
 
-// watchedObstacles returns the watches on obstacles; nil where it is unset up.
+// watchedObstacles returns the watches on obstacles; nil before SetupWithManager.
 func (r *Reconciler) watchedObstacles() *metawatch.Watches {
 	if r.obstacles.Changed == nil {
 		return nil

@@ -105,7 +105,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 	return p
 }
 
-// glassRoom is called apart.
+// glassRoom returns the number of further break-glass answers. Its caller must not have the lock of the lane.
 func (s *ownerState) glassRoom() *plan.BreakGlassRoom {
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
@@ -164,7 +164,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.refuse(ctx, *why)
 	}
 	p.rereadIfAccountAllowed()
-	p.waiting = p.awaitedDependency(ctx)
+	p.state.lane.apart(func() { p.waiting = p.awaitedDependency(ctx) })
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.state.usable(p):

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,7 +64,11 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	if p.state.deletionSeen.IsZero() {
 		p.state.deletionSeen = p.Now
 	}
-	switch deleting, err := p.definition.beingDeleted(ctx, p.Metadata, p.state.deletionSeen); {
+	var deleting bool
+	var err error
+	seen := p.state.deletionSeen
+	p.state.lane.apart(func() { deleting, err = p.definition.beingDeleted(ctx, p.Metadata, seen) })
+	switch {
 	case err != nil:
 		return fmt.Sprintf("it is not known whether its CustomResourceDefinition is being deleted, too: %v", err)
 	case deleting:
@@ -95,7 +100,10 @@ func (p *pass) ownNamespaceGoes(ctx context.Context) (bool, error) {
 // Vidra watches no Namespaces. One that cannot be read counts as existing.
 func (p *pass) localNamespace(ctx context.Context, name string) (exists, terminating bool, err error) {
 	if p.LocalScope.LimitsNamespaces() {
-		live, err := access.GetAsVidra(ctx, p.Local, trigger.ObjectKey{GVR: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
+		var live *unstructured.Unstructured
+		p.state.lane.apart(func() {
+			live, err = access.GetAsVidra(ctx, p.Local, trigger.ObjectKey{GVR: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
+		})
 		return err != nil || live != nil, live != nil && live.GetDeletionTimestamp() != nil, err
 	}
 	ns := &metav1.PartialObjectMetadata{}

@@ -25,7 +25,7 @@ func Catalogue() []events.Entry { return slices.Clone(catalogue) }
 var catalogue = []events.Entry{
 	{
 		Reason: v1alpha1.SyncReasonSynced, Type: corev1.EventTypeNormal, Actions: []string{actionWrite},
-		When: "A sync created, changed or deleted VidraResources, which the note names, or the sync succeeds again after a Warning.",
+		When: "A sync created, changed or deleted VidraResources, which the note names, or published a revision, or the sync succeeds again after a Warning.",
 		Do:   "Nothing.",
 	},
 	warning(v1alpha1.SyncReasonSpecInvalid, "A field of the spec of an InfrahubSync cannot be used.", "Correct the field that the note names."),
@@ -67,6 +67,9 @@ func transitions(on corev1.ObjectReference, before, after []metav1.Condition, re
 		if n := len(w.names); n > 0 {
 			wrote = append(wrote, fmt.Sprintf("%s %s (%s)", w.verb, plural(n, "VidraResource"), nameList(w.names, n)))
 		}
+	}
+	if result.published != "" {
+		wrote = append(wrote, "published revision "+result.published)
 	}
 	failed := is.Status == metav1.ConditionFalse
 	recovered := !failed && is.Reason == v1alpha1.SyncReasonSynced && was != nil && was.Status == metav1.ConditionFalse

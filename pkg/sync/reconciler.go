@@ -56,6 +56,8 @@ type Reconciler struct {
 	UserAgent string
 	Recorder  Recorder
 	Metrics   *Metrics
+	// Publication is the place of the archives of InfrahubSyncs with spec.publish. Optional: without it, none is published.
+	Publication *Publication
 
 	settings cachedSettings
 	servers  servers
@@ -135,6 +137,8 @@ type result struct {
 	pendingWhy         string
 	// created, updated and deleted are the names of VidraResources that were written.
 	created, updated, deleted []string
+	// revision is the published revision, and published the one that the sync published; empty without one.
+	revision, published string
 	// answered means that the answer was complete.
 	answered bool
 	// incomplete means that an artifact is tried again before the next interval: its problem may end without a change in Infrahub.

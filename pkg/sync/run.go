@@ -59,7 +59,11 @@ func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *ses
 	}
 	one := &run{Reconciler: r, is: is, session: s, queried: server, at: at, secretNamespace: r.secretNamespaceOf(is)}
 	one.result.answered, one.result.artifacts = true, len(artifacts)
-	if err := one.all(ctx, artifacts); err != nil {
+	do := one.all
+	if is.Spec.Publish != nil {
+		do = one.publish
+	}
+	if err := do(ctx, artifacts); err != nil {
 		server.refused(err)
 		broken := failed(err)
 		one.result.failure, one.result.retryAfter = broken.failure, broken.retryAfter

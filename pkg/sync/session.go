@@ -29,6 +29,9 @@ type session struct {
 	server *server
 	// secretsListed means that the Secrets of the InfrahubSync were listed.
 	secretsListed bool
+	// published is the last publication, and publicationID identifies its content; empty in an operator that has not published yet.
+	published     published
+	publicationID string
 	// confirmed are the VidraResources whose removal was confirmed.
 	confirmed map[types.UID]bool
 

@@ -52,13 +52,16 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 		status.Problems = r.problems[:min(len(r.problems), v1alpha1.MaxSyncProblems)]
 		status.UnlistedProblems = count(len(r.problems) - len(status.Problems))
 		status.PendingRemovals = r.pending
+		if r.revision != "" {
+			status.PublishedRevision = r.revision
+		}
 	}
-	reason, message, state := v1alpha1.SyncReasonSynced, synced(r), v1alpha1.SyncSucceeded
+	reason, message, state := v1alpha1.SyncReasonSynced, synced(is, r), v1alpha1.SyncSucceeded
 	switch {
 	case r.failure != nil:
 		reason, message, state = r.failure.Reason, r.failure.Message, v1alpha1.SyncFailed
 	case len(r.problems) > 0:
-		reason, message, state = v1alpha1.SyncReasonArtifactsFailed, artifactsFailed(r), v1alpha1.SyncFailed
+		reason, message, state = v1alpha1.SyncReasonArtifactsFailed, artifactsFailed(is, r), v1alpha1.SyncFailed
 	case r.pending != nil:
 		reason, message, state = v1alpha1.SyncReasonConfirmationRequired, awaits(is, r), v1alpha1.SyncStale
 	}
@@ -82,7 +85,10 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 // count returns a number as the API has it.
 func count(n int) int32 { return int32(min(max(n, 0), 1<<30)) } //nolint:gosec // it is bounded
 
-func synced(r result) string {
+func synced(is *v1alpha1.InfrahubSync, r result) string {
+	if is.Spec.Publish != nil {
+		return fmt.Sprintf("%s published in ExternalArtifact %s/%s", plural(r.applied, "artifact"), is.Spec.Publish.Namespace, is.ArtifactName())
+	}
 	return fmt.Sprintf("%s applied", plural(r.applied, "artifact"))
 }
 
@@ -94,7 +100,7 @@ func plural(n int, noun string) string {
 }
 
 // artifactsFailed is the message about artifacts that are not applied: the first of each reason.
-func artifactsFailed(r result) string {
+func artifactsFailed(is *v1alpha1.InfrahubSync, r result) string {
 	seen, messages := map[string]bool{}, []string{}
 	for _, p := range r.problems {
 		if !seen[p.Reason] {
@@ -102,13 +108,20 @@ func artifactsFailed(r result) string {
 			messages = append(messages, p.Reason+": "+display.Truncate(p.Message, 400))
 		}
 	}
+	if is.Spec.Publish != nil {
+		return fmt.Sprintf("%d of %s cannot be published, and the published ones stay as they are: %s", len(r.problems), plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
+	}
 	return fmt.Sprintf("%d of %s not applied, and their VidraResources stay as they are: %s", len(r.problems), plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
 }
 
 // awaits is the message about removals that wait.
 func awaits(is *v1alpha1.InfrahubSync, r result) string {
-	return fmt.Sprintf("the deletion of %s waits, because %s: %s. To delete them, run: kubectl annotate infrahubsync %s --overwrite %s=%s",
-		plural(int(r.pending.Count), "VidraResource"), r.pendingWhy, nameList(r.pending.Names, int(r.pending.Count)), is.Name, v1alpha1.ConfirmRemovalAnnotation, r.pending.Confirmation)
+	noun, verb := "VidraResource", "delete"
+	if is.Spec.Publish != nil {
+		noun, verb = "published file", "remove"
+	}
+	return fmt.Sprintf("the deletion of %s waits, because %s: %s. To %s them, run: kubectl annotate infrahubsync %s --overwrite %s=%s",
+		plural(int(r.pending.Count), noun), r.pendingWhy, nameList(r.pending.Names, int(r.pending.Count)), verb, is.Name, v1alpha1.ConfirmRemovalAnnotation, r.pending.Confirmation)
 }
 
 // nameList names the first of n objects.

@@ -16,7 +16,7 @@ type Cause struct {
 	Deleted bool
 	// Succeeded is whether the deleted object had ended successfully, and its controller removes it then.
 	Succeeded bool
-	// Found is the changed object; nil when it was deleted.
+	// Found is the changed object. It is nil for a deleted object, and for one that the owner has to read (Unsure).
 	Found *unstructured.Unstructured
 	// Before are the paths that other managers owned in the object before the change; nil
 	// if the Index has them. See Index.Before.
@@ -34,7 +34,7 @@ type Cause struct {
 
 	// held is whether the memory of Found is counted.
 	held bool
-	// single is whether the loop of objects takes the cause, and not a reconcile of the owner.
+	// single marks a cause for the loop of objects. A reconcile of the owner takes the others.
 	single bool
 }
 
@@ -178,8 +178,7 @@ func (p *pendingCauses) take(owner Owner) Causes {
 	return *c
 }
 
-// takeObjects returns the causes of objects and removes them, but for those that the loop of objects takes, as it does those
-// that single accepts.
+// takeObjects marks the causes that single accepts for the loop of objects. It removes and returns the causes without that mark.
 func (p *pendingCauses) takeObjects(owner Owner, single func(ObjectKey) bool) map[ObjectKey]Cause {
 	p.mu.Lock()
 	defer p.mu.Unlock()

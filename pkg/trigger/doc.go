@@ -1,11 +1,12 @@
 // Package trigger turns the events of watches into work for the owners of the objects. It
 // decides whether an event means that an owned field was changed, adds a cause, and enqueues
-// the owner.
+// the object with its owner.
 //
 //	informer -> Factory.TransformFor: a Snapshot (snapshot.go) with its Health (health.go)
 //	         -> Factory.HandlerFor: an observation (factory.go)
 //	         -> Index.judge: a Verdict for each owner (judge.go, claim.go)
-//	         -> Factory.act: a pending Cause (causes.go), and the owner in the work queue
+//	         -> Factory.act: a pending Cause (causes.go), and the object in the queue of the loop of objects,
+//	            or its owner in the queue of reconciles (heals.go)
 //
 // The [Index] holds the owners of every managed object and the digest that each owner expects
 // (see package ownership). The reconciler writes it; the handlers of [Factory.HandlerFor] read

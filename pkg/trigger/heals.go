@@ -38,7 +38,8 @@ func (f *Factory) healQueue() workqueue.TypedRateLimitingInterface[Heal] {
 	return f.heals
 }
 
-// note adds the cause of an event, and enqueues the object. A reconcile of the owner holds the heals of contended objects that are not due.
+// note adds the cause of an event. It enqueues the object, or its owner in three cases: the heal is not due yet, a reconcile has an older cause
+// of the object, or there is no loop of objects.
 func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
 	opts := f.pending.queueOptions(owner, key)
 	if f.pending.add(owner, key, cause, opts.After == 0 && f.healQueue() != nil) {

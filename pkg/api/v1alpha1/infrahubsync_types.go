@@ -36,8 +36,10 @@ const (
 	MinSyncInterval = 10 * time.Second
 )
 
-// InfrahubSyncSpec is which artifacts of an Infrahub server become VidraResources.
+// InfrahubSyncSpec is which artifacts of an Infrahub server become VidraResources, or are published for Flux.
 //
+// +kubebuilder:validation:XValidation:rule=`has(self.publish) == has(oldSelf.publish)`,message="publish cannot be added or removed, because the VidraResources would stay behind: create another InfrahubSync and delete this one"
+// +kubebuilder:validation:XValidation:rule=`!has(self.publish) || !has(self.template) && (!has(self.serviceAccountName) || self.serviceAccountName == "")`,message="publish makes no VidraResources: leave template and serviceAccountName out"
 // +kubebuilder:validation:XValidation:rule=`!has(self.serviceAccountName) || self.serviceAccountName == "" || self.?destination.?namespace.orValue("") != ""`,message="serviceAccountName names a ServiceAccount in spec.destination.namespace: set that, too"
 type InfrahubSyncSpec struct {
 	// Source is the Infrahub server and the artifacts that are read there.
@@ -78,6 +80,29 @@ type InfrahubSyncSpec struct {
 	// Template has further fields of the VidraResources.
 	// +optional
 	Template *VidraResourceTemplate `json:"template,omitempty"`
+
+	// Publish has the artifacts published as one ExternalArtifact of Flux, with a file for each of them, instead of applied by
+	// VidraResources. It needs an operator with the flags --infrahub-publish-bind-address and --infrahub-publish-url. It cannot be added or removed later.
+	// +optional
+	Publish *InfrahubSyncPublish `json:"publish,omitempty"`
+}
+
+// InfrahubSyncPublish is the ExternalArtifact of an InfrahubSync.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) == has(oldSelf.name)",message="name cannot change, because the ExternalArtifact would stay behind: create another InfrahubSync and delete this one"
+type InfrahubSyncPublish struct {
+	// Namespace of the ExternalArtifact. It cannot change.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be a DNS label"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="namespace cannot change, because the ExternalArtifact would stay behind: create another InfrahubSync and delete this one"
+	Namespace string `json:"namespace"`
+
+	// Name of the ExternalArtifact. Defaults to the name of the InfrahubSync. It cannot change.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be the name of an object"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="name cannot change, because the ExternalArtifact would stay behind: create another InfrahubSync and delete this one"
+	Name string `json:"name,omitempty"`
 }
 
 // SyncPrune is the fate of VidraResources after their artifacts left the list.
@@ -321,6 +346,10 @@ type InfrahubSyncStatus struct {
 	// Applied is how many of them are in their VidraResources.
 	// +optional
 	Applied int32 `json:"applied,omitempty"`
+	// PublishedRevision is the revision of the ExternalArtifact of spec.publish: the branch and the digest of the archive.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	PublishedRevision string `json:"publishedRevision,omitempty"`
 	// Problems are the artifacts that are not applied. At most 20 are listed.
 	// +optional
 	// +listType=atomic
@@ -389,6 +418,9 @@ func (s *InfrahubSync) QueryInterval(operatorDefault time.Duration) time.Duratio
 	}
 	return max(cmp.Or(operatorDefault, DefaultSyncInterval), MinSyncInterval)
 }
+
+// ArtifactName is the name of the ExternalArtifact of spec.publish.
+func (s *InfrahubSync) ArtifactName() string { return cmp.Or(s.Spec.Publish.Name, s.Name) }
 
 // SyncRequest is the request for a query: the value of SyncRequestedAtAnnotation, shortened to the length that the status
 // repeats.

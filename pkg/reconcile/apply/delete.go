@@ -21,8 +21,8 @@ func Bare(gvk schema.GroupVersionKind, key trigger.ObjectKey) *unstructured.Unst
 	return u
 }
 
-// Delete deletes exactly the object that was read. No other function sends a deletion. One that
-// does not exist any more is deleted, too.
+// Delete deletes exactly the object that was read. No other function deletes a managed object. It
+// succeeds for an object that is gone.
 func (a *Applier) Delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	err := a.resource(key).Delete(ctx, key.Name, metav1.DeleteOptions{

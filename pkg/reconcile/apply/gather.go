@@ -12,8 +12,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// known is the knowledge of a task before the first request. The skip reason of
-// the task holds for the object as it was found.
+// known is the knowledge of a task before the first request. The decision of
+// the task is about the object as it was found.
 type known struct {
 	plan.Task
 	settings *plan.Settings

@@ -67,7 +67,7 @@ func (p *Planner) decide(o *Object) policy.Decision {
 	if o.Entry != nil {
 		answer = o.Entry.BreakGlass
 	}
-	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfMode(p.VR), policy.OfBreakGlass(answer, p.MaxBreakGlass, p.Now))
+	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfEdit(p.VR, answer, p.MaxBreakGlass, p.Now))
 }
 
 // Reported reports whether the status that an earlier process wrote has a text about an object. It is unknown for objects that
@@ -77,8 +77,8 @@ func (s *State) Reported(id object.Identity, text string) bool {
 	return !found || message == display.Truncate(text, v1alpha1.MaxProblemMessage)
 }
 
-// expectAgain has objects that were skipped expected as they were
-// applied: those whose time is over, or all of them.
+// expectAgain ends decisions to leave changes: those whose time is over, or all. The index expects the state of the last
+// apply again, and the objects are compared with it.
 func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	known := map[trigger.ObjectKey]trigger.Applied{}

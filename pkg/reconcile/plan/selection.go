@@ -152,7 +152,7 @@ func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 		waits = true
 		t.Known.Await(why.Reason, "is not applied yet")
 		if t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil) {
-			t.Why, t.Decision = WhyDrift, policy.Leave(policy.Gate, "a newer manifest of it waits ("+why.Reason+")", time.Time{})
+			t.Why, t.Decision = WhyDrift, policy.Leave(policy.Dependency, "a newer manifest of it waits ("+why.Reason+")", time.Time{})
 			now = append(now, t)
 		}
 	}

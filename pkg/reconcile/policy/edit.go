@@ -21,8 +21,8 @@ const (
 	BreakGlass
 	// Unreadable is the rule of a manifest that cannot be read, so that the wanted object is unknown.
 	Unreadable
-	// Gate is spec.dependsOn: the applied configuration of the object is unknown, and the one of the manifest has to wait.
-	Gate
+	// Dependency is spec.dependsOn: the applied configuration of the object is unknown, and the one of the manifest has to wait.
+	Dependency
 	// Additions is spec.drift.additions.
 	Additions
 	// Contention delays the next revert of an object that another writer keeps changing.
@@ -73,6 +73,11 @@ func FirstOf(decisions ...Decision) Decision {
 		}
 	}
 	return Revert
+}
+
+// OfEdit is the decision about an edit, as far as the VidraResource and the answer to the break-glass annotations of the object show.
+func OfEdit(vr *v1alpha1.VidraResource, answer *v1alpha1.BreakGlassStatus, longest time.Duration, now time.Time) Decision {
+	return FirstOf(OfMode(vr), OfBreakGlass(answer, longest, now))
 }
 
 // OfSuspend is the decision of spec.suspend.

@@ -49,6 +49,10 @@ type OperatorConfiguration struct {
 	Infrahub *bool `json:"infrahub,omitempty"`
 	// InfrahubCredentialsNamespace is --infrahub-credentials-namespace.
 	InfrahubCredentialsNamespace *string `json:"infrahubCredentialsNamespace,omitempty"`
+	// InfrahubPublishBindAddress is --infrahub-publish-bind-address.
+	InfrahubPublishBindAddress *string `json:"infrahubPublishBindAddress,omitempty"`
+	// InfrahubPublishURL is --infrahub-publish-url.
+	InfrahubPublishURL *string `json:"infrahubPublishUrl,omitempty"`
 	// InfrahubWebhookBindAddress is --infrahub-webhook-bind-address.
 	InfrahubWebhookBindAddress *string `json:"infrahubWebhookBindAddress,omitempty"`
 	// InfrahubWebhookKeyFile is --infrahub-webhook-key-file.

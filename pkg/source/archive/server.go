@@ -1,0 +1,116 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// perSecond and burst bound the requests of all clients, and atATime those at a time: each of them reads the API server.
+	perSecond, burst, atATime = 20, 100, 4
+	// folder is the first part of the paths.
+	folder = "archives"
+)
+
+// Server serves the archives of a Store to every client. It implements manager.Runnable.
+type Server struct {
+	// Address to listen on.
+	Address string
+	Store   *Store
+	Log     logr.Logger
+
+	limiter *rate.Limiter
+	slots   chan struct{}
+}
+
+// PathOf returns the path of an archive at a Server, without a slash before it.
+func PathOf(publisher types.UID, digest string) string {
+	return path.Join(folder, string(publisher), digest+".tar.gz")
+}
+
+var paths = regexp.MustCompile(`^/` + folder + `/([0-9a-f-]{36})/([0-9a-f]{64})\.tar\.gz$`)
+
+// NeedLeaderElection is false: a Service may send a request to any replica.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start serves until ctx ends.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
+	if err != nil {
+		return fmt.Errorf("--infrahub-publish-bind-address: %w", err)
+	}
+	s.prepare()
+	server := &http.Server{
+		Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	stopped := context.AfterFunc(ctx, func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = server.Shutdown(stopping) // longer answers are cut off
+	})
+	defer stopped()
+	s.Log.Info("Serves published artifacts", "address", listener.Addr().String())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve published artifacts: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) prepare() {
+	s.limiter, s.slots = rate.NewLimiter(perSecond, burst), make(chan struct{}, atATime)
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	found := paths.FindStringSubmatch(request.URL.Path)
+	switch {
+	case request.Method != http.MethodGet && request.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	case found == nil:
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case !s.limiter.Allow():
+		busy(w)
+		return
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-request.Context().Done():
+		return
+	}
+	content, err := s.Store.Load(request.Context(), types.UID(found[1]), found[2])
+	switch {
+	case errors.Is(err, ErrNotKept):
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case err != nil:
+		s.Log.Error(err, "A published artifact cannot be served: grant Vidra get on secrets in its own namespace")
+		busy(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/gzip")
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	w.Header().Set("ETag", `"`+found[2]+`"`)
+	if request.Method == http.MethodGet {
+		_, _ = w.Write(content) // the client is gone otherwise
+	}
+}
+
+func busy(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+}

@@ -1,0 +1,275 @@
+package sync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	gosync "sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/source/archive"
+	"github.com/vidra-operator/vidra/pkg/source/infrahub"
+)
+
+// externalArtifact is the kind of published artifacts (Flux RFC-0012).
+var externalArtifact = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "ExternalArtifact"}
+
+// digestPrefix begins the digests in the status of an ExternalArtifact.
+const digestPrefix = "sha256:"
+
+// fileSuffix ends the names of the files in a published archive; each begins with the id of an artifact.
+const fileSuffix = ".yaml"
+
+// Publication is the place of published archives.
+type Publication struct {
+	Store *archive.Store
+	// URL is the URL of the server of the archives.
+	URL string
+}
+
+// published is an ExternalArtifact as it was published.
+type published struct {
+	URL, Digest, Revision string
+}
+
+// refusedPublication returns the error of artifacts that cannot be published.
+func refusedPublication(reason, format string, args ...any) error {
+	return &infrahub.Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// publish publishes the artifacts of a complete answer as the files of one ExternalArtifact: all of them or, while one has a problem, none. What was
+// published before stays then. The error concerns all artifacts.
+func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error {
+	if r.Publication == nil {
+		return refusedPublication(v1alpha1.SyncReasonSpecInvalid,
+			"spec.publish needs an operator that serves artifacts: give it the flags --infrahub-publish-bind-address and --infrahub-publish-url")
+	}
+	live, err := r.externalArtifact(ctx)
+	if err != nil {
+		return err
+	}
+	before := publishedIn(live)
+	if id := r.publicationID(artifacts); id != "" && id == r.session.publicationID && before != (published{}) && before == r.session.published {
+		_, err := r.Publication.Store.Load(ctx, r.is.UID, strings.TrimPrefix(before.Digest, digestPrefix))
+		if !errors.Is(err, archive.ErrNotKept) {
+			r.notePublished(artifacts, before)
+			return err
+		}
+	}
+	files, err := r.files(ctx, artifacts)
+	if err != nil || len(r.result.problems) > 0 || len(files) == 0 && before == (published{}) {
+		return err
+	}
+	packed, err := archive.Pack(files)
+	if err != nil {
+		return refusedPublication(v1alpha1.SyncReasonInvalidAnswer, "the artifacts cannot be published: %s: split them into several InfrahubSyncs", err)
+	}
+	digest := digestPrefix + packed.Digest
+	if waits, err := r.awaitsConfirmation(ctx, before, digest, files); err != nil || waits {
+		return err
+	}
+	owner := *metav1.NewControllerRef(r.is, v1alpha1.GroupVersion.WithKind(v1alpha1.SyncKind))
+	if err := r.Publication.Store.Save(ctx, owner, packed); err != nil {
+		return err
+	}
+	path := archive.PathOf(r.is.UID, packed.Digest)
+	after := published{
+		URL: strings.TrimSuffix(r.Publication.URL, "/") + "/" + path, Digest: digest, Revision: r.is.Spec.Source.TargetBranch + "@" + digest,
+	}
+	r.notePublished(artifacts, after)
+	if after != before {
+		if err := r.writeExternalArtifact(ctx, owner, after, path, len(packed.Content)); err != nil {
+			return err
+		}
+		r.result.published = after.Revision
+		if err := r.Publication.Store.Retain(ctx, r.is.UID, packed.Digest, strings.TrimPrefix(before.Digest, digestPrefix)); err != nil {
+			return err
+		}
+	}
+	r.session.publicationID, r.session.published = r.publicationID(artifacts), after
+	return nil
+}
+
+// notePublished records the artifacts in the result.
+func (r *run) notePublished(artifacts []infrahub.Artifact, is published) {
+	r.result.applied, r.result.revision = len(artifacts), is.Revision
+	for _, a := range artifacts {
+		if a.Checksum != "" {
+			r.result.checksums = append(r.result.checksums, a.Checksum)
+		}
+	}
+}
+
+// publicationID identifies the contents of all artifacts; empty if the server does not identify one of them.
+func (r *run) publicationID(artifacts []infrahub.Artifact) string {
+	var ids []string
+	for _, a := range artifacts {
+		id := contentID(a)
+		if id == "" || check(r.is, a) != nil {
+			return ""
+		}
+		ids = append(ids, a.ID+" "+id)
+	}
+	slices.Sort(ids)
+	return digest(ids...)
+}
+
+// files reads the contents of the artifacts, by the names of their files.
+func (r *run) files(ctx context.Context, artifacts []infrahub.Artifact) (map[string]string, error) {
+	r.session.retainUnfit(artifacts)
+	files, mu := map[string]string{}, gosync.Mutex{}
+	group, working := errgroup.WithContext(ctx)
+	group.SetLimit(downloads)
+	for _, a := range artifacts {
+		group.Go(func() error {
+			text, err := r.file(working, a)
+			mu.Lock()
+			defer mu.Unlock()
+			var p *problem
+			if errors.As(err, &p) {
+				r.result.problems = append(r.result.problems, p.ArtifactProblem)
+				r.result.incomplete = r.result.incomplete || p.transient
+				return nil
+			}
+			files[a.ID+fileSuffix] = text
+			return err
+		})
+	}
+	return files, group.Wait()
+}
+
+// file reads the content of an artifact. It is a problem if the content has Secrets: every client that reaches the server may read it.
+func (r *run) file(ctx context.Context, a infrahub.Artifact) (string, error) {
+	if p := check(r.is, a); p != nil {
+		return "", p
+	}
+	if p := r.session.unfitFor(a); p != nil {
+		return "", p
+	}
+	done, err := r.slots.take(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	c, err := r.content(ctx, a)
+	if err == nil && c.secret != "" {
+		err = newProblem(a.ID, v1alpha1.ArtifactRefused, "artifact %s holds Secrets, which are not published: encrypt them, or use an InfrahubSync without spec.publish", a.ID)
+	}
+	r.session.noteUnfit(a, err)
+	return c.spec, err
+}
+
+// externalArtifact reads the ExternalArtifact; nil if it does not exist. One of another owner is an error.
+func (r *run) externalArtifact(ctx context.Context) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(externalArtifact)
+	key := types.NamespacedName{Namespace: r.is.Spec.Publish.Namespace, Name: r.is.ArtifactName()}
+	err := r.API.Get(ctx, key, u)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, errors.New("the API server does not serve ExternalArtifacts: install the CustomResourceDefinitions of Flux 2.7 or later")
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // that it does not exist is no error
+	case err != nil:
+		return nil, fmt.Errorf("read ExternalArtifact %s: %w", key, err)
+	case !metav1.IsControlledBy(u, r.is):
+		return nil, fmt.Errorf("ExternalArtifact %s exists, and is not of this InfrahubSync: delete it, or choose another spec.publish.name", key)
+	}
+	return u, nil
+}
+
+// publishedIn returns the publication in an ExternalArtifact; nothing if there is none.
+func publishedIn(u *unstructured.Unstructured) (is published) {
+	if u == nil {
+		return is
+	}
+	text := func(field string) string {
+		value, _, _ := unstructured.NestedString(u.Object, "status", "artifact", field)
+		return value
+	}
+	return published{URL: text("url"), Digest: text("digest"), Revision: text("revision")}
+}
+
+// awaitsConfirmation reports whether a publication waits for a confirmation, because it lacks files of the one before: its consumers would delete the objects in them.
+func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNow string, files map[string]string) (bool, error) {
+	if before.Digest == "" || before.Digest == digestNow {
+		return false, nil
+	}
+	var former []string
+	content, err := r.Publication.Store.Load(ctx, r.is.UID, strings.TrimPrefix(before.Digest, digestPrefix))
+	if err == nil {
+		former, err = archive.Names(content)
+	}
+	unknown := err != nil
+	if unknown && !errors.Is(err, archive.ErrNotKept) {
+		return true, err
+	}
+	gone := slices.DeleteFunc(former, func(name string) bool { _, has := files[name]; return has })
+	var why string
+	switch total := len(former); {
+	case unknown:
+		why = "the artifact that was published before is not kept, so that it is not known which files would be gone"
+	case len(gone) == 0:
+		return false, nil
+	case r.is.Spec.Prune == v1alpha1.SyncPruneConfirm:
+		why = "spec.prune is Confirm"
+	case len(files) == 0:
+		why = "the server lists no artifact any more"
+	case 2*len(gone) > total:
+		why = fmt.Sprintf("these are more than half of the %d files", total)
+	default:
+		return false, nil
+	}
+	slices.Sort(gone)
+	confirmation := digest(append(slices.Clone(gone), before.Digest, fmt.Sprint(unknown))...)
+	if r.is.Annotations[v1alpha1.ConfirmRemovalAnnotation] == confirmation {
+		return false, nil
+	}
+	r.result.pendingWhy = why
+	r.result.pending = &v1alpha1.PendingRemovals{Confirmation: confirmation, Count: count(len(gone)), Names: gone[:min(len(gone), maxNames)]}
+	r.result.applied, r.result.revision = 0, before.Revision
+	return true, nil
+}
+
+// writeExternalArtifact writes the ExternalArtifact, and then its status.
+func (r *run) writeExternalArtifact(ctx context.Context, owner metav1.OwnerReference, is published, path string, size int) error {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceRef": map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.SyncKind, "name": r.is.Name,
+	}}}}
+	u.SetGroupVersionKind(externalArtifact)
+	u.SetNamespace(r.is.Spec.Publish.Namespace)
+	u.SetName(r.is.ArtifactName())
+	status := u.DeepCopy()
+	unstructured.RemoveNestedField(status.Object, "spec")
+	u.SetOwnerReferences([]metav1.OwnerReference{owner})
+	if err := r.patch(ctx, u); err != nil {
+		return fmt.Errorf("write ExternalArtifact %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	status.Object["status"] = map[string]any{
+		"artifact": map[string]any{
+			"path": path, "url": is.URL, "digest": is.Digest, "revision": is.Revision, "size": int64(size), "lastUpdateTime": now,
+		},
+		"conditions": []any{map[string]any{
+			"type": v1alpha1.ConditionReady, "status": string(metav1.ConditionTrue), "reason": "Succeeded", "lastTransitionTime": now,
+			"observedGeneration": u.GetGeneration(), "message": "published by InfrahubSync " + r.is.Name + ": " + is.Revision,
+		}},
+	}
+	err := r.Client.Status().Patch(ctx, status, client.Apply, client.FieldOwner(FieldManager+"-"+v1alpha1.LabelValue(r.is.Name)), client.ForceOwnership) //nolint:staticcheck // as in patch
+	if err != nil {
+		return fmt.Errorf("write the status of ExternalArtifact %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	return nil
+}
