@@ -105,6 +105,9 @@ func (r *run) wrongOwners(ctx context.Context, all *v1alpha1.VidraResourceList) 
 func (r *run) heals(o string) bool {
 	for name, s := range r.owners {
 		for _, part := range with(o) {
+			if r.left[name][part] {
+				return false
+			}
 			if _, wants := r.read[name][part]; wants && (s.Suspend || s.Mode != "" || s.NoEvents || s.Broken != "") {
 				return false
 			}

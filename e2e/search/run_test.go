@@ -53,6 +53,8 @@ type run struct {
 	before map[string][]int
 	// unmanaged has the objects that a policy may leave unmanaged, and that may be refused when a VidraResource wants them again.
 	unmanaged map[string]bool
+	// left has the objects that left the manifests of suspended VidraResources, which keep their fields in them.
+	left map[string]map[string]bool
 	// mentioned has the objects in manifests that could not be read. They are not removed for another VidraResource before that is known.
 	mentioned map[string]bool
 	// foreign is the object of another user, which stays unchanged unless spec.adopt allows the change.
@@ -154,7 +156,7 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
 		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{},
-		touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
+		left: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
 	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
@@ -205,6 +207,7 @@ func (r *run) delete(ctx context.Context, name string) {
 		require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"suspend":false}}`)))
 	}
 	r.dropped(name, s, nil)
+	delete(r.left, name)
 	delete(r.owners, name)
 	delete(r.read, name)
 }
@@ -243,6 +246,14 @@ func (r *run) apply(ctx context.Context, s spec) {
 		return
 	}
 	r.dropped(s.Name, was, &s)
+	if r.left[s.Name] == nil || !s.Suspend {
+		r.left[s.Name] = map[string]bool{}
+	}
+	for o := range r.read[s.Name] {
+		if _, wants := s.Objects[o]; s.Suspend && !wants {
+			r.left[s.Name][o] = true
+		}
+	}
 	r.read[s.Name] = s.Objects
 	if _, wants := s.Objects["ConfigMap/foreign"]; wants && s.Adopt == "Always" {
 		r.adopted = true
@@ -540,6 +551,8 @@ func (r *run) broken(wrong []string) {
 	for name := range r.owners {
 		v := &v1alpha1.VidraResource{}
 		if admin.Get(context.Background(), client.ObjectKey{Name: r.owner(name)}, v) == nil {
+			text, _ := json.Marshal(v.Status)
+			r.logf("status of %s: %s", name, text)
 			for _, e := range v.Status.History {
 				r.logf("history of %s: %s %s/%s at %s: %s", name, e.Object.Kind, e.Object.Namespace, e.Object.Name, e.LastTime.Format(time.TimeOnly), e.Message)
 			}
