@@ -158,7 +158,8 @@ func (r *run) reasons(s spec, disagree map[string]bool) []string {
 		allowed = []string{v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed}
 	}
 	for _, other := range r.owners {
-		if other.unreadable() && other.Name != s.Name { // a removal waits for it, for a minute
+		// A removal waits for a manifest that cannot be read, for a minute, and for the objects of its own manifest.
+		if waits := other.unreadable() || other.Broken == "unknown-kind" || other.Broken == "refused"; waits && other.Name != s.Name {
 			allowed = append(allowed, v1alpha1.ReasonProgressing)
 		}
 	}
