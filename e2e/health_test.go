@@ -101,3 +101,19 @@ func TestHealthWithoutEvents(t *testing.T) {
 		require.Equal(c, metav1.ConditionFalse, condition(c, getVidraResource(c, ns), v1alpha1.ConditionHealthy).Status)
 	})
 }
+
+// TestHealthWhenEventsAreOnAgain: the watch of another VidraResource shows the objects already when events are switched on. The health is
+// the one that the watch shows, and not that of the answer to the last apply.
+func TestHealthWhenEventsAreOnAgain(t *testing.T) {
+	t.Parallel()
+	other, ns := newNamespace(t), newNamespace(t)
+	crd, manifest := newStrictKind(t)
+	newVidraResource(t, other, manifest)
+	awaitReady(t, other)
+	newVidraResource(t, ns, manifest, withoutEvents)
+	awaitReady(t, ns)
+	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy})
+	setHealth(t, thingIn(crd, ns), metav1.ConditionFalse, "not yet")
+	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"spec":{"destination":{"reconcileOnEvents":true}}}`))
+	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing})
+}

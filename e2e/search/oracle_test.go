@@ -132,7 +132,8 @@ func (r *run) wrongObject(ctx context.Context, o string, settled bool) (wrong []
 		}
 	case len(wanted) == 0:
 		if exists && !r.unmanaged[o] && settled && o != "ConfigMap/foreign" {
-			complain("%s is in no manifest, and exists: labels %v, deleted %v", o, u.GetLabels(), u.GetDeletionTimestamp())
+			complain("%s is in no manifest, and exists since %s: labels %v, annotations %v, deleted %v",
+				o, u.GetCreationTimestamp().Format(time.TimeOnly), u.GetLabels(), u.GetAnnotations(), u.GetDeletionTimestamp())
 		}
 	case !r.heals(o) || r.unmanaged[o] || o == "ConfigMap/foreign":
 	case !exists:

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -539,13 +540,16 @@ func (r *run) broken(wrong []string) {
 	r.logf("%s: %s", r.prefix, join(wrong))
 	for _, p := range operators {
 		if p.Operator != nil {
-			text, err := os.ReadFile(p.Log)
-			for line := range strings.Lines(string(text)) {
-				if r.word.MatchString(line) {
-					r.logf("%s", line)
+			logs, _ := filepath.Glob(filepath.Join(filepath.Dir(p.Log), "operator-*.log")) // of killed ones, too
+			for _, log := range logs {
+				text, err := os.ReadFile(log)
+				r.logf("operator log %s: %v", log, err)
+				for line := range strings.Lines(string(text)) {
+					if r.word.MatchString(line) {
+						r.logf("%s", line)
+					}
 				}
 			}
-			r.logf("operator log: %s (%v)", p.Log, err)
 		}
 	}
 	for name := range r.owners {

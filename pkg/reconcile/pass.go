@@ -341,6 +341,7 @@ func (p *pass) load() {
 		return
 	}
 	p.state.loaded = true
+	p.state.ForgetAnswers() // events may just have been switched on
 	known := map[trigger.ObjectKey]trigger.Applied{}
 	for _, o := range p.state.Manifest {
 		if o.Entry == nil {

@@ -132,6 +132,13 @@ func (p *Planner) Checkup() {
 	}
 }
 
+// ForgetAnswers forgets the health in answers of the API server, once watches show the objects.
+func (s *State) ForgetAnswers() {
+	for _, o := range s.Manifest {
+		o.lastHealth, o.lastCheck, o.healthRead = nil, nil, false
+	}
+}
+
 // RecordHealth notes the health of an object as a request showed it: its watch may see it
 // later, or there is none.
 func (p *Planner) RecordHealth(o *Object, live *unstructured.Unstructured) {
