@@ -213,7 +213,7 @@ func healthIn(u *unstructured.Unstructured, check *healthcheck.Check) Health {
 	var err error
 	if checks {
 		result = &status.Result{}
-		result.Status, result.Message = check.Evaluate(u)
+		result.Status, result.Message = check.Evaluate(withoutValues(u))
 	} else {
 		result, err = compute(healthRelevant(u))
 	}
@@ -237,6 +237,24 @@ func healthIn(u *unstructured.Unstructured, check *healthcheck.Check) Health {
 	}
 	health.Message = display.Truncate(health.Message, maxMessage)
 	return health
+}
+
+// withoutValues returns an object as expressions of an author see it: of one whose values are withheld, the identity, the labels and the
+// status. Otherwise an author whose account lost its rights could find out values, as watches have the rights of Vidra.
+func withoutValues(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if !ownership.Disclose(false, false, false).With(u).Withholds() {
+		return u
+	}
+	content := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}
+	if reported, is := u.Object["status"]; is {
+		content["status"] = reported
+	}
+	if metadata, is := u.Object["metadata"].(map[string]any); is {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "annotations")
+		content["metadata"] = metadata
+	}
+	return &unstructured.Unstructured{Object: content}
 }
 
 // alwaysCurrent reports whether kstatus finds an object that is not being deleted Current in any

@@ -9,7 +9,10 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -205,5 +208,33 @@ func TestHealthOfWhatIsNoSnapshot(t *testing.T) {
 		health, ok := HealthOf(kept)
 		require.False(t, ok, "%T", kept)
 		require.Zero(t, health)
+	}
+}
+
+// TestChecksSeeNoWithheldValues: an expression finds out no value of an object whose values are withheld.
+func TestChecksSeeNoWithheldValues(t *testing.T) {
+	object := func(kind string, annotations map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "page", "labels": map[string]any{"a": "b"}, "annotations": annotations},
+			"data": map[string]any{"token": "c2VjcmV0"},
+		}}
+	}
+	sensitive := map[string]any{ownership.SensitiveAnnotation: "true", "copy": "secret"}
+	for name, tc := range map[string]struct {
+		object *unstructured.Unstructured
+		known  bool
+	}{
+		"Secret": {object("Secret", nil), false}, "sensitive": {object("ConfigMap", sensitive), false}, "other": {object("ConfigMap", nil), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			health := func(current string) status.Status {
+				checks := healthcheck.Compile([]v1alpha1.HealthCheck{{APIVersion: "v1", Kind: "Secret", Current: current}}, nil)
+				require.NoError(t, checks.Err())
+				return CheckHealth(tc.object, checks.For(schema.GroupKind{Kind: "Secret"})).Status
+			}
+			require.Equal(t, status.CurrentStatus, health("metadata.labels.a == 'b' && metadata.name == 'page'"))
+			require.Equal(t, tc.known, health("data.token.startsWith('c2')") == status.CurrentStatus)
+			require.NotEqual(t, status.CurrentStatus, health("metadata.annotations.copy == 'secret'"))
+		})
 	}
 }

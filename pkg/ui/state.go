@@ -70,7 +70,7 @@ func stateOf(vr *v1alpha1.VidraResource, inOrder bool) state {
 		return stateFailing
 	case is(v1alpha1.ConditionDrifted, metav1.ConditionTrue):
 		return stateDrifted
-	case is(v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy):
+	case is(v1alpha1.ConditionHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, v1alpha1.ReasonHealthCheckInvalid):
 		return stateUnhealthy
 	}
 	return stateInProgress

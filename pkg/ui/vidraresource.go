@@ -134,7 +134,7 @@ func (s *Server) viewOf(vr *v1alpha1.VidraResource) vidraResourceView {
 			tone = "progress"
 		case strings.HasPrefix(p.Reason, "Drift"), p.Reason == v1alpha1.ReasonSuspended:
 			tone = "drifted"
-		case p.Reason == v1alpha1.ReasonUnhealthy:
+		case p.Reason == v1alpha1.ReasonUnhealthy, p.Reason == v1alpha1.ReasonHealthCheckInvalid:
 			tone = "unhealthy"
 		}
 		next := nextStep(p.Reason, p.Message)
