@@ -123,7 +123,7 @@ func TestDiffOfUnreadMembers(t *testing.T) {
 			if r.URL.Path == "/api/v1/namespaces/"+in+"/services" {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(code)
-				fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","code":%d}`, code)
+				_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","code":%d}`, code)
 				return
 			}
 			forward.ServeHTTP(w, r)
