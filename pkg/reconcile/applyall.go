@@ -87,6 +87,9 @@ func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, 
 
 // end records the result of a task, and gives its object back to the loop of objects.
 func (p *pass) end(result apply.Result) {
+	if result.Err == nil && result.Live != nil && result.Why == plan.WhyNew && !result.Begun && result.Cause.Found == nil {
+		p.created = append(p.created, result.ID)
+	}
 	p.RecordResult(result)
 	p.release([]*plan.Object{result.Known})
 }

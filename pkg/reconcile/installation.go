@@ -34,7 +34,7 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 	} else if err != nil {
 		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}
-	p.unheld, p.listed = false, listed
+	p.unheld, p.listed, p.state.justHeld = false, listed, true
 	return nil
 }
 

@@ -97,6 +97,8 @@ type ownerState struct {
 	// deletionNoted is the generation whose deletion was noted.
 	deletionNoted int64
 
+	// justHeld reports that this process has added the finalizer, and written no status since.
+	justHeld bool
 	// unbegun reports that no reconcile of this process has considered the objects.
 	unbegun bool
 	// loaded reports that the index knows the inventory.

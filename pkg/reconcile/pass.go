@@ -73,6 +73,10 @@ type pass struct {
 	waiting *object.Failure
 	// unheld reports that the VidraResource has no finalizer yet, and listed that its annotation has the inventory since.
 	unheld, listed bool
+	// created are the objects that this reconcile has created. vanished reports that the VidraResource is gone, although this reconcile has
+	// added its finalizer.
+	created  []object.Identity
+	vanished bool
 }
 
 // passOn returns a reconcile that has neither causes nor a scope.

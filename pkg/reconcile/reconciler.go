@@ -241,8 +241,12 @@ func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource,
 		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
 	}
 	s = newOwnerState(vr, keys)
-	if old := r.states[owner]; old != nil && cmp.Or(old.UID, old.outdated) == vr.UID {
+	switch old := r.states[owner]; {
+	case old == nil:
+	case cmp.Or(old.UID, old.outdated) == vr.UID:
 		s.inherit(old)
+	case old.justHeld:
+		s.takeOver(old)
 	}
 	r.states[owner] = s
 	return s, true

@@ -46,6 +46,9 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	if err == nil && !p.listed {
 		err = p.writeInventory(ctx)
 	}
+	if err == nil && p.vanished {
+		err = fmt.Errorf("VidraResource %s does not exist any more", p.VR.Name)
+	}
 	if err != nil {
 		for _, o := range added {
 			o.Entry = nil // it is not written, so nothing may be created yet
@@ -99,6 +102,10 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 			return reconcile.Result{}, err
 		}
 	}
+	if p.vanished {
+		p.withdraw(ctx)
+		return reconcile.Result{}, nil
+	}
 	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift})
 	p.record(p.Owner, object.ReferenceToOwner(p.VR), p.before, s.Status, changes)
 	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.At, "why", next.Why)
@@ -140,11 +147,13 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	if apierrors.IsConflict(err) {
 		p.restartState(p.Owner)
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
+		p.vanished = s.justHeld
+	} else if err != nil {
 		s.ReturnUnreported(unreported)
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}
 	p.VR.ResourceVersion = changed.ResourceVersion
-	s.Status = written
+	s.Status, s.justHeld = written, false
 	return nil
 }
