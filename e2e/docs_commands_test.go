@@ -35,6 +35,7 @@ var docsNotRun = map[string]string{
 	` scale deployment/\$FIRST `: "the first operator is not installed",
 	`^curl `:                     "needs the port-forward",
 	`^vidra create `:             "its files are an example, TestCreate has some",
+	`^vidra dev `:                "it runs until it is interrupted: TestDev",
 	`^vidra drill `:              "the sample has no sentinel; TestDrill runs it",
 	`^vidra ui `:                 "serves until it is interrupted; e2e/ui runs it",
 }

@@ -72,17 +72,23 @@ func newCreate(k *kube) *cobra.Command {
 	}
 	f.add(cmd, "a file, folder or URL with a manifest; - for the standard input; may be repeated")
 	f.operator.add(cmd)
+	addCreation(cmd, &f.creation)
 	flags := cmd.Flags()
-	flags.StringVar(&f.creation.PartsNamespace, "parts-namespace", "", "the namespace of the ConfigMaps and Secrets with the manifest; default: the namespace of the objects")
-	flags.StringVar(&f.creation.Server, "destination-server", "", "the URL of the API server of the objects; default: the cluster of the operator")
-	flags.StringVar(&f.creation.ServiceAccount, "service-account", "", "the ServiceAccount in the namespace of the objects that reads and writes them")
-	flags.BoolVar(&f.creation.Force, "force-conflicts", false, "overwrite a manifest that another field manager has written")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "write the changes of a VidraResource that exists")
 	flags.StringVar(&f.dryRun, "dry-run", dryRunNone, "client prints the objects with -o and sends no request, server shows the changes; nothing is written")
 	flags.BoolVar(&f.secrets, "with-secrets", false, "print Secrets, too, with their values")
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	addOutput(cmd, &f.output, outputYAML, outputJSON)
 	return cmd
+}
+
+// addCreation adds the flags of a VidraResource of files.
+func addCreation(cmd *cobra.Command, creation *writes.Creation) {
+	flags := cmd.Flags()
+	flags.StringVar(&creation.PartsNamespace, "parts-namespace", "", "the namespace of the ConfigMaps and Secrets with the manifest; default: the namespace of the objects")
+	flags.StringVar(&creation.Server, "destination-server", "", "the URL of the API server of the objects; default: the cluster of the operator")
+	flags.StringVar(&creation.ServiceAccount, "service-account", "", "the ServiceAccount in the namespace of the objects that reads and writes them")
+	flags.BoolVar(&creation.Force, "force-conflicts", false, "overwrite a manifest that another field manager has written")
 }
 
 func (f *createFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writer) (err error) {

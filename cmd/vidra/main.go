@@ -121,7 +121,7 @@ func newRoot() *cobra.Command {
 	hideRareFlags(root.PersistentFlags())
 	addGroup(root, "Ask:", newUI(k), newStatus(k), newWhy(k), newBlame(k), newHistory(k), newEvents(k), newGet(k), newTree(k))
 	addGroup(root, "Before an apply:", newDiff(k), newForecast(k), newLint())
-	addGroup(root, "Files:", newCreate(k), newExport(k), newKeep(k))
+	addGroup(root, "Files:", newCreate(k), newDev(k), newExport(k), newKeep(k))
 	addGroup(root, "Move:", newMigrate(k))
 	addGroup(root, "Switches:", newSuspend(k), newResume(k), newSkip(k), newAdopt(k), newOrphan(k))
 	addGroup(root, "Reconcile:", newReconcile(k), newWait(k))

@@ -60,6 +60,7 @@ var hostileCommands = map[string][][]string{
 	"expect":     {{"healed", "configmap/settings", "-n", "hostile", "--within", "1s"}, {"healed", "clusterrole/" + hostileName, "--within", "1s"}, {"healed", "configmap/settings", "-n", "hostile", "--within", "1s", "--", "printf", strings.ReplaceAll(hostile, "\n", "")}},
 	"drill":      {{"hostile", "--within", "1s"}},
 	"ui":         nil, // e2e/ui has a hostile cluster
+	"dev":        nil, // it runs until it is interrupted: TestDevFaults has a hostile cluster
 	"lint":       nil,
 	"version":    nil,
 	"completion": nil,

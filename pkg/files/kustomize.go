@@ -15,8 +15,9 @@ var faults = regexp.MustCompile(`lstat [^:'"\n]+: [a-z ]+|security; file '[^':\n
 	`must specify --enable-helm|kustomization\.yaml is empty|nothing selected by \S+`)
 
 // build returns the objects of the kustomization in a folder. An error quotes no value.
-func build(dir string) (string, error) {
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+func (r Reader) build(dir string) (string, error) {
+	r.visit(dir)
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(visitedFiles{filesys.MakeFsOnDisk(), r}, dir)
 	var text []byte
 	if err == nil {
 		text, err = built.AsYaml()
@@ -25,4 +26,17 @@ func build(dir string) (string, error) {
 		return "", fmt.Errorf("build the kustomization in %s: %s", dir, flux.ReasonOf(err, faults))
 	}
 	return string(text), nil
+}
+
+// visitedFiles are the files on the disk, whose reads are visits.
+type visitedFiles struct {
+	filesys.FileSystem
+
+	reader Reader
+}
+
+// ReadFile implements filesys.FileSystem.
+func (v visitedFiles) ReadFile(path string) ([]byte, error) {
+	v.reader.visit(path)
+	return v.FileSystem.ReadFile(path)
 }

@@ -29,6 +29,15 @@ type Reader struct {
 	// Progress returns a writer that gets the bytes of a URL as they are read, of which there are size, or -1 if that is unknown; nil for
 	// none.
 	Progress func(name string, size int64) io.Writer
+	// Visit is called with each file and folder before it is read, also with those that a kustomization names; nil for none.
+	Visit func(path string)
+}
+
+// visit calls Visit.
+func (r Reader) visit(path string) {
+	if r.Visit != nil {
+		r.Visit(path)
+	}
 }
 
 // Read reads files, the manifests in folders, the standard input for -, and URLs of HTTP servers, and builds the kustomizations in folders.
@@ -53,7 +62,7 @@ func (r Reader) Read(ctx context.Context, paths, kustomizations []string) ([]ins
 		}
 	}
 	for _, dir := range kustomizations {
-		text, err := build(dir)
+		text, err := r.build(dir)
 		if err == nil {
 			err = add([]insight.File{{Name: "kustomization " + dir, Text: text}}, "-k")
 		}
@@ -74,6 +83,7 @@ func (r Reader) path(ctx context.Context, path string) ([]insight.File, error) {
 		f, err := r.get(ctx, path)
 		return []insight.File{f}, err
 	}
+	r.visit(path)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -94,6 +104,9 @@ func (r Reader) folder(ctx context.Context, path string) ([]insight.File, error)
 	var files []insight.File
 	folders := 0
 	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".#") { // the lock of an editor, a symbolic link to nothing
+			continue
+		}
 		inside := filepath.Join(path, entry.Name())
 		info, err := os.Stat(inside) // ConfigMaps are mounted as symbolic links
 		switch {

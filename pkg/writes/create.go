@@ -112,6 +112,11 @@ func (q Creation) Objects() (all []*unstructured.Unstructured, remarks []string,
 	return append(all, vr), cut.Remarks, nil
 }
 
+// Manifest returns the manifest of the files. Errors about the files name their lines. It sends no request.
+func (q Creation) Manifest() (*parts.Manifest, error) {
+	return q.cut(cmp.Or(q.Namespace, q.DefaultNamespace))
+}
+
 // cut returns the manifest of the files in parts.
 func (q Creation) cut(namespace string) (*parts.Manifest, error) {
 	if problems := validation.IsDNS1123Subdomain(q.Name); len(problems) > 0 {
