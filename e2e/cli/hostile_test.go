@@ -48,6 +48,7 @@ var hostileCommands = map[string][][]string{
 	"diff":       {{"hostile"}, {"hostile", "-o", "markdown"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}, {"hostile", "-o", "name"}},
 	"forecast":   {{"hostile"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}},
 	"create":     {{"hostile", "-f", "../../config/samples/web", "--dry-run=server"}, {"hostile", "-f", "../../config/samples/web", "--dry-run=server", "--force-conflicts"}},
+	"export":     {{"hostile"}, {"hostile", "-o", "json"}, {"-n", "hostile", "-l", "app=hostile"}},
 	"keep":       {{"configmap/settings", "-n", "hostile"}, {"configmap/settings", "-n", "hostile", "-o", "yaml"}, {"clusterrole/" + hostileName}},
 	"migrate":    {{"kubectl", "-l", "app=hostile", "-n", "hostile"}, {"kubectl", "-l", "app=hostile", "-n", "hostile", "-o", "json"}, {"flux", "hostile", "-n", "hostile"}, {"helm", "hostile", "-n", "hostile"}},
 	"adopt":      {{"hostile", "--timeout", "1s"}},

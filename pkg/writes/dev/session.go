@@ -53,6 +53,9 @@ type Session struct {
 	applied bool
 	// unfinished reports that the last write has not ended well.
 	unfinished bool
+	// found are the files as they were read last, for a save at a time.
+	found []insight.File
+	saved time.Time
 	// held are files that remove objects, and wake ends the time in which they have to stay the same.
 	held      []insight.File
 	heldUntil time.Time
@@ -152,14 +155,17 @@ func (s *Session) turn(ctx context.Context, saved time.Time) {
 		if s.fault != "" {
 			s.say("saved", "the files are as they were applied")
 		}
-		s.fault, s.held = "", nil
+		s.fault, s.held, s.found = "", nil, nil
 		return
+	}
+	if s.found == nil || !slices.Equal(found, s.found) { // otherwise this is a later attempt
+		s.found, s.saved = found, saved
 	}
 	changes := changesOf(s.objects, objects)
 	if s.hold(found, changes) {
 		return
 	}
-	if err := s.write(ctx, found, objects, changes, saved); err != nil && ctx.Err() == nil {
+	if err := s.write(ctx, found, objects, changes); err != nil && ctx.Err() == nil {
 		s.fail("failed", err, fmt.Sprintf("this is tried again at the next save, and every %s", rereadEvery))
 	}
 }
@@ -233,7 +239,7 @@ func (s *Session) hold(found []insight.File, c changes) bool {
 }
 
 // write writes the VidraResource.
-func (s *Session) write(ctx context.Context, found []insight.File, objects map[string]manifest.Object, c changes, saved time.Time) error {
+func (s *Session) write(ctx context.Context, found []insight.File, objects map[string]manifest.Object, c changes) error {
 	creation := s.Creation
 	creation.Files = found
 	p, err := s.Writes.Prepare(ctx, creation)
@@ -255,7 +261,7 @@ func (s *Session) write(ctx context.Context, found []insight.File, objects map[s
 			return
 		}
 		wrote = true
-		s.wrote(p, found, objects, c, saved)
+		s.wrote(p, found, objects, c)
 		// Only former parts are left to do. The next save comes first.
 		next.Go(func() {
 			select {
@@ -280,7 +286,7 @@ func (s *Session) write(ctx context.Context, found []insight.File, objects map[s
 }
 
 // wrote keeps and shows the files that were written.
-func (s *Session) wrote(p *writes.Prepared, found []insight.File, objects map[string]manifest.Object, c changes, saved time.Time) {
+func (s *Session) wrote(p *writes.Prepared, found []insight.File, objects map[string]manifest.Object, c changes) {
 	again := s.applied && !p.Changed && slices.Equal(found, s.files)
 	s.files, s.objects, s.applied, s.fault, s.held = found, objects, true, "", nil
 	if again { // what an earlier write had left
@@ -290,7 +296,7 @@ func (s *Session) wrote(p *writes.Prepared, found []insight.File, objects map[st
 	if !p.Changed {
 		text = fmt.Sprintf("VidraResource %s has this manifest already: %s", s.Creation.Name, text)
 	}
-	s.say("saved", "%s (%d added, %d changed, %d removed), written %d ms after the save", text, c.added, c.changed, c.removed, time.Since(saved).Milliseconds())
+	s.say("saved", "%s (%d added, %d changed, %d removed), written %d ms after the save", text, c.added, c.changed, c.removed, time.Since(s.saved).Milliseconds())
 	for i, line := range c.lines {
 		if i == mostObjects {
 			s.say("", "... and %d more", len(c.lines)-i)
@@ -301,5 +307,5 @@ func (s *Session) wrote(p *writes.Prepared, found []insight.File, objects map[st
 	if p.VidraResource.Spec.Suspend {
 		s.say("remark", "VidraResource %s is suspended: nothing is applied until spec.suspend is false", s.Creation.Name)
 	}
-	s.outcome.expect(p.VidraResource.Generation, saved)
+	s.outcome.expect(p.VidraResource.Generation, s.saved)
 }
