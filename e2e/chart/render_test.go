@@ -218,7 +218,7 @@ func TestChartIsKustomize(t *testing.T) {
 		},
 		"all": {
 			reason:  "components can be combined",
-			flags:   []string{"--set=restricted=true,infrahub.enabled=true,infrahub.webhook.enabled=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true,policies.warn.enabled=true,policies.stamp.enabled=true,policies.deny.enabled=true"},
+			flags:   []string{"--set=restricted=true,infrahub.enabled=true,infrahub.publish.enabled=true,infrahub.webhook.enabled=true,replicas=2,networkPolicy.enabled=true,serviceMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true,policies.warn.enabled=true,policies.stamp.enabled=true,policies.deny.enabled=true"},
 			overlay: overlay{Resources: []string{"restricted"}, Components: components(t)},
 		},
 	}

@@ -158,6 +158,22 @@ func TestPublish(t *testing.T) {
 	l.request()
 	l.published(t)
 
+	// Without the ExternalArtifact, the consumers have the objects all the same.
+	l.Remove(l.id("b"), l.id("c"))
+	gone := &unstructured.Unstructured{}
+	gone.SetGroupVersionKind(externalArtifacts)
+	gone.SetNamespace(l.ns)
+	gone.SetName("artifacts")
+	require.NoError(t, cluster.Admin.Delete(t.Context(), gone))
+	l.request()
+	l.await(v1alpha1.SyncReasonConfirmationRequired, "more than half of the 3 files")
+	l.Set(l.artifact("b", "hello"), l.artifact("c", "hello"))
+	l.request()
+	l.await(v1alpha1.SyncReasonSynced, "3 artifacts published")
+	again, _ := l.published(t)
+	require.Equal(t, second["digest"], again["digest"])
+	second = again
+
 	// No Secret is published, and one artifact with a problem leaves all of them.
 	l.Set(standin.Artifact{ID: l.id("a"), Name: artifactName, Branch: "main", Content: "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {key: hidden-value}\n"})
 	l.request()

@@ -37,7 +37,7 @@ func TestDeletedBeforeItsFinalizer(t *testing.T) {
 		stays        bool
 	}{
 		"Gone":      {reason: "Nothing names the object."},
-		"Replaced":  {reason: "The next VidraResource of the name removes the object.", again: []string{"page"}},
+		"Replaced":  {reason: "Another VidraResource has the name, and may be of another author.", again: []string{"page"}, stays: true},
 		"Again":     {reason: "The next VidraResource of the name has the object.", again: []string{"one"}, stays: true},
 		"Elsewhere": {reason: "Another VidraResource has the object.", other: []string{"one"}, stays: true},
 		"Existed":   {reason: "Vidra did not create the object.", existed: true, stays: true},

@@ -73,6 +73,7 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 		p.Watches.AddCluster(remote.Name(), remote)
 		if p.noteKubeconfig(remote); p.state.Kubeconfig != kubeconfig && p.state.ClusterUID != "" {
 			p.state.FormerClusterUID, p.state.ClusterUID = p.state.ClusterUID, "" // of another cluster, as far as is known
+			p.state.FormerKubeconfig = kubeconfig
 		}
 	} else {
 		p.state.Kubeconfig, p.state.ClusterUID, p.state.FormerClusterUID = "", "", ""

@@ -16,6 +16,7 @@ func (p *pass) concludeObserved(ctx context.Context, applied []plan.Task, o stat
 	p.NoteApplied(applied)
 	until := time.Now().Add(plan.ObserveTimeout)
 	for delay := plan.ObserveMin; p.AwaitsWatches() && ctx.Err() == nil && time.Now().Before(until); delay *= 2 {
+		p.leavePlaces()
 		p.workers.Return(p.Owner)
 		p.state.lane.apart(func() {
 			select {

@@ -130,6 +130,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 
 // inherit adopts the unreported results of a former state.
 func (s *ownerState) inherit(old *ownerState) {
+	s.checks = old.checks
 	old.DropFoundAgain()
 	s.PendingEvents, s.Heals, s.History = old.PendingEvents, old.Heals, old.History
 	s.LastHeal, s.HealedAt, s.Schedule.Flush = old.LastHeal, old.HealedAt, old.Schedule.Flush

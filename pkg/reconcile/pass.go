@@ -73,6 +73,8 @@ type pass struct {
 	waiting *object.Failure
 	// unheld reports that the VidraResource has no finalizer yet, and listed that its annotation has the inventory since.
 	unheld, listed bool
+	// leavePlaces gives back the places of the reconcile among those of its cluster, and among those of large manifests.
+	leavePlaces func()
 	// created are the objects that this reconcile has created. vanished reports that the VidraResource is gone, although this reconcile has
 	// added its finalizer.
 	created  []object.Identity

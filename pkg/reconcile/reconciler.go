@@ -186,24 +186,27 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	if !ok && !r.destinations().IsAway(server) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(plan.RemoteRetry, 1)}, nil
 	}
+	exit = sync.OnceFunc(exit)
 	defer exit()
+	exitHeavy := func() {}
 	keys, err := r.digestKeys(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	causes := r.Trigger.TakeCauses(owner)
 	if r.isHeavy(owner, vr, causes) {
-		exitHeavy, ok := r.heavy.Enter(tenantOf(vr))
-		if !ok {
+		if exitHeavy, ok = r.heavy.Enter(tenantOf(vr)); !ok {
 			r.Trigger.RequeueCauses(owner, causes)
 			return reconcile.Result{RequeueAfter: wait.Jitter(plan.HeavyRetry, 1)}, nil
 		}
+		exitHeavy = sync.OnceFunc(exitHeavy)
 		defer exitHeavy()
 	}
 	if !reconciled {
 		assignment.Release(vr)
 	}
 	p := r.newPass(owner, vr, causes, keys)
+	p.leavePlaces = func() { exit(); exitHeavy() }
 	defer p.state.lane.leave()
 	if !reconciled {
 		defer r.restartState(owner) // it may be given back
@@ -241,12 +244,8 @@ func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource,
 		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
 	}
 	s = newOwnerState(vr, keys)
-	switch old := r.states[owner]; {
-	case old == nil:
-	case cmp.Or(old.UID, old.outdated) == vr.UID:
+	if old := r.states[owner]; old != nil && cmp.Or(old.UID, old.outdated) == vr.UID {
 		s.inherit(old)
-	case old.justHeld:
-		s.takeOver(old)
 	}
 	r.states[owner] = s
 	return s, true

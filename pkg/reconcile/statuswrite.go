@@ -103,8 +103,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		}
 	}
 	if p.vanished {
-		p.withdraw(ctx)
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, p.withdraw(ctx)
 	}
 	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift})
 	p.record(p.Owner, object.ReferenceToOwner(p.VR), p.before, s.Status, changes)
@@ -147,13 +146,16 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	if apierrors.IsConflict(err) {
 		p.restartState(p.Owner)
 	}
-	if apierrors.IsNotFound(err) {
-		p.vanished = s.justHeld
+	if object.IsObject(err, p.VR.Name) && apierrors.IsNotFound(err) {
+		p.vanished = p.vanished || s.justHeld
+		return nil
+	} else if apierrors.IsNotFound(err) { // the kind is served no more
+		return nil
 	} else if err != nil {
 		s.ReturnUnreported(unreported)
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}
 	p.VR.ResourceVersion = changed.ResourceVersion
-	s.Status, s.justHeld = written, false
+	s.Status, s.justHeld, s.Emptied = written, false, false
 	return nil
 }

@@ -61,6 +61,9 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 		return err
 	}
 	before := publishedIn(live)
+	if before.Digest == "" { // the ExternalArtifact was deleted, or lost its status: the consumers have the objects all the same
+		_, before.Digest, _ = strings.Cut(r.is.Status.PublishedRevision, "@")
+	}
 	if id := r.publicationID(artifacts); id != "" && id == r.session.publicationID && before != (published{}) && before == r.session.published {
 		_, err := r.Publication.Store.Load(ctx, r.is.UID, strings.TrimPrefix(before.Digest, digestPrefix))
 		if !errors.Is(err, archive.ErrNotKept) {
@@ -233,7 +236,7 @@ func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNo
 		return false, nil
 	}
 	slices.Sort(gone)
-	confirmation := digest(append(slices.Clone(gone), before.Digest, fmt.Sprint(unknown))...)
+	confirmation := digest(append(slices.Clone(gone), before.Digest, map[bool]string{true: digestNow}[unknown])...)
 	if r.is.Annotations[v1alpha1.ConfirmRemovalAnnotation] == confirmation {
 		return false, nil
 	}

@@ -24,18 +24,18 @@
 {{- with .Values.namespaces -}}
 {{- $args = append $args (print "--namespaces=" (join "," .)) -}}
 {{- end -}}
-{{- if .Values.infrahub.webhook.enabled -}}
-{{- if not (include "vidra.infrahub" .) -}}
-{{- fail "infrahub.webhook.enabled has no effect, because InfrahubSyncs are off: set infrahub.enabled to true, or infrahub.webhook.enabled to false" -}}
-{{- end -}}
-{{- $args = concat $args (list "--infrahub-webhook-bind-address=:8082" "--infrahub-webhook-key-file=/etc/vidra/infrahub-webhook/key") -}}
-{{- end -}}
 {{- if .Values.infrahub.publish.enabled -}}
 {{- if not (include "vidra.infrahub" .) -}}
 {{- fail "infrahub.publish.enabled has no effect, because InfrahubSyncs are off: set infrahub.enabled to true, or infrahub.publish.enabled to false" -}}
 {{- end -}}
 {{- $url := printf "--infrahub-publish-url=http://vidra-infrahub-publish%s.$(POD_NAMESPACE).svc" (include "vidra.suffix" .) -}}
 {{- $args = concat $args (list "--infrahub-publish-bind-address=:8083" $url) -}}
+{{- end -}}
+{{- if .Values.infrahub.webhook.enabled -}}
+{{- if not (include "vidra.infrahub" .) -}}
+{{- fail "infrahub.webhook.enabled has no effect, because InfrahubSyncs are off: set infrahub.enabled to true, or infrahub.webhook.enabled to false" -}}
+{{- end -}}
+{{- $args = concat $args (list "--infrahub-webhook-bind-address=:8082" "--infrahub-webhook-key-file=/etc/vidra/infrahub-webhook/key") -}}
 {{- end -}}
 {{- if .Values.policies.stamp.enabled -}}
 {{- $args = append $args "--user-stamps" -}}

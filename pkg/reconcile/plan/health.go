@@ -152,13 +152,14 @@ func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err
 	if err == nil {
 		p.RecordHealth(o, live)
 	} else {
-		o.lastHealth, o.lastCheck = &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}, nil
-		p.healthDelayed = true
+		o.lastHealth = &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}
+		o.lastCheck = p.Checks.For(o.ID.GroupKind)
 	}
-	o.healthRead = true
+	o.healthRead, o.healthUnread = true, err != nil
 }
 
-// NeedsHealth returns the objects that no event and no answer has shown since they have a check, or another one. They have to be read.
+// NeedsHealth returns the objects that no event and no answer has shown since they have a check, or another one. They have to be read. One that
+// could not be read is read again at the next resync.
 func (p *Planner) NeedsHealth() (objects []*Object) {
 	if !p.Scope.All && !p.Causes.Health && p.Watched {
 		return nil
@@ -166,7 +167,7 @@ func (p *Planner) NeedsHealth() (objects []*Object) {
 	for _, o := range p.State.Manifest {
 		check := p.Checks.For(o.ID.GroupKind)
 		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
-		if exists && (check != nil || o.lastCheck != nil) && p.HealthUnknown(o) && (o.lastHealth == nil || o.lastCheck != check) {
+		if exists && (check != nil || o.lastCheck != nil) && p.HealthUnknown(o) && (o.lastHealth == nil || o.lastCheck != check || o.healthUnread && p.Scope.Resync) {
 			objects = append(objects, o)
 		}
 	}

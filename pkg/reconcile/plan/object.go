@@ -50,9 +50,10 @@ type Object struct {
 	Kept []KeptFields
 	// lastHealth is the health in the last answer of the API server; nil if a watch shows it.
 	lastHealth *trigger.Health
-	// lastCheck is the check that computed lastHealth; nil for kstatus. healthRead reports that the object was read for it.
-	lastCheck  *healthcheck.Check
-	healthRead bool
+	// lastCheck is the check that computed lastHealth; nil for kstatus. healthRead reports that the object was read for it, or could not be:
+	// healthUnread.
+	lastCheck                *healthcheck.Check
+	healthRead, healthUnread bool
 	// checked is the health that the last checkup found, which the entry may show later.
 	checked v1alpha1.ObjectHealth
 	// WarningsKnown reports that this process has applied the object, so that the warnings in the status are outdated.

@@ -44,8 +44,10 @@ type State struct {
 	Kubeconfig string
 	// ClusterUID is the identity of a remote destination; empty if it is unknown, and for the local cluster.
 	ClusterUID string
-	// FormerClusterUID is the identity with the kubeconfig before, until ClusterUID is known.
-	FormerClusterUID string
+	// FormerClusterUID is the identity with the kubeconfig before, FormerKubeconfig, until ClusterUID is known. The status has both until then.
+	FormerClusterUID, FormerKubeconfig string
+	// Emptied reports that the inventory in the status is the one of another cluster.
+	Emptied bool
 	// AppliedAs is the account with which the manifest was last read, as the status has it.
 	AppliedAs *v1alpha1.AppliedAsStatus
 	// Sources are the revisions of the artifacts from which the manifest was last read, as the status has them.
@@ -130,7 +132,7 @@ func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 // Empty forgets all objects, which are in another cluster. The manifest has to be read again.
 func (s *State) Empty() {
 	s.Objects, s.Manifest, s.Others, s.kinds, s.Unresolved = map[object.Identity]*Object{}, nil, nil, nil, nil
-	s.Generation, s.Waiting, s.Health = 0, time.Time{}, nil
+	s.Generation, s.Waiting, s.Health, s.Emptied = 0, time.Time{}, nil, true
 }
 
 // SetAccount notes the account, as NAMESPACE/NAME, that a generation of the spec names, with the manifest of that generation; empty for

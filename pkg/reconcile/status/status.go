@@ -80,6 +80,9 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
 	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
 	o.watched, o.watches, o.shards, o.kubeconfig, o.clusterUID, o.appliedAs = p.Watched, s.Watches, s.Shards, s.Kubeconfig, s.ClusterUID, s.AppliedAs
+	if s.FormerClusterUID != "" { // the next process has to find out, too
+		o.kubeconfig, o.clusterUID = s.FormerKubeconfig, s.FormerClusterUID
+	}
 	o.failingSources, o.sources = s.FailingSources, s.Sources
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
@@ -89,7 +92,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.unjudged = s.Unjudged && p.Additions.Policy != v1alpha1.AdditionsKeep
 	o.suspended, o.waits, o.wait = p.VR.Spec.Suspend, p.Waits, p.VR.Spec.Wait
 	o.entries = s.Entries()
-	if unknown := o.Blocked != nil || o.Stalled != nil && !o.Compared; unknown && len(s.Status.ManagedResources) > 0 { // the annotation may have others
+	if unknown := o.Blocked != nil || o.Stalled != nil && !o.Compared; unknown && !s.Emptied && len(s.Status.ManagedResources) > 0 { // the annotation may have others
 		o.entries = slices.Clone(s.Status.ManagedResources)
 	}
 	if p.Scope.All && !o.unread() && !s.Unjudged {

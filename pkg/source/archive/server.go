@@ -9,6 +9,7 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,8 +18,11 @@ import (
 )
 
 const (
-	// perSecond and burst bound the requests of all clients, and atATime those at a time: each of them reads the API server.
-	perSecond, burst, atATime = 20, 100, 4
+	// perSecond and burst bound the requests of one client, by its address, of which maxClients are known. Each request reads the API server.
+	perSecond, burst, maxClients = 10, 50, 1000
+	// reading and writing bound the archives that are read, and that are sent to clients, at a time; writeTimeout bounds the time of the latter.
+	reading, writing = 4, 16
+	writeTimeout     = 10 * time.Second
 	// folder is the first part of the paths.
 	folder = "archives"
 )
@@ -30,8 +34,11 @@ type Server struct {
 	Store   *Store
 	Log     logr.Logger
 
-	limiter *rate.Limiter
-	slots   chan struct{}
+	reading, writing chan struct{}
+
+	// mu guards clients.
+	mu      sync.Mutex
+	clients map[string]*rate.Limiter
 }
 
 // PathOf returns the path of an archive at a Server, without a slash before it.
@@ -52,7 +59,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	s.prepare()
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 2 * writeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	stopped := context.AfterFunc(ctx, func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -68,7 +75,34 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 func (s *Server) prepare() {
-	s.limiter, s.slots = rate.NewLimiter(perSecond, burst), make(chan struct{}, atATime)
+	s.reading, s.writing, s.clients = make(chan struct{}, reading), make(chan struct{}, writing), map[string]*rate.Limiter{}
+}
+
+// allows reports whether a client may send one more request.
+func (s *Server) allows(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limiter := s.clients[host]
+	if limiter == nil {
+		if len(s.clients) >= maxClients { // those that are left begin anew
+			clear(s.clients)
+		}
+		limiter = rate.NewLimiter(perSecond, burst)
+		s.clients[host] = limiter
+	}
+	return limiter.Allow()
+}
+
+// load reads an archive.
+func (s *Server) load(ctx context.Context, publisher types.UID, digest string) ([]byte, error) {
+	select {
+	case s.reading <- struct{}{}:
+		defer func() { <-s.reading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return s.Store.Load(ctx, publisher, digest)
 }
 
 // ServeHTTP answers a request.
@@ -82,18 +116,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case found == nil:
 		w.WriteHeader(http.StatusNotFound)
 		return
-	case !s.limiter.Allow():
+	case !s.allows(request.RemoteAddr):
 		busy(w)
 		return
 	}
 	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-request.Context().Done():
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	default:
+		busy(w)
 		return
 	}
-	content, err := s.Store.Load(request.Context(), types.UID(found[1]), found[2])
+	content, err := s.load(request.Context(), types.UID(found[1]), found[2])
 	switch {
+	case request.Context().Err() != nil:
+		return
 	case errors.Is(err, ErrNotKept):
 		w.WriteHeader(http.StatusNotFound)
 		return
@@ -105,6 +142,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	w.Header().Set("ETag", `"`+found[2]+`"`)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // the server of Start supports it
 	if request.Method == http.MethodGet {
 		_, _ = w.Write(content) // the client is gone otherwise
 	}

@@ -1,11 +1,13 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -60,11 +62,32 @@ func (s *Store) Save(ctx context.Context, publisher Publisher, a Archive) error 
 			},
 			Immutable: &immutable, Data: map[string][]byte{contentKey: piece},
 		}
-		if _, err := s.Secrets.Secrets(s.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := s.write(ctx, secret); err != nil {
 			return fmt.Errorf("keep the archive in Secret %s/%s: %w", s.Namespace, secret.Name, err)
 		}
 	}
 	return nil
+}
+
+// write creates a Secret. One of the name with another content, which another client wrote, is replaced.
+func (s *Store) write(ctx context.Context, secret *corev1.Secret) error {
+	secrets := s.Secrets.Secrets(s.Namespace)
+	_, err := secrets.Create(ctx, secret, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	there, err := secrets.Get(ctx, secret.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(there.Data[contentKey], secret.Data[contentKey]) && there.Labels[ofLabel] == secret.Labels[ofLabel] && maps.Equal(there.Annotations, secret.Annotations) {
+		return nil
+	}
+	if err := secrets.Delete(ctx, there.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &there.UID}}); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	return err
 }
 
 // Load returns the content of an archive. Its error is ErrNotKept if it is not kept, or if its content is another one.
