@@ -18,7 +18,7 @@ dry runs of the API server check.
 
 Objects that another object owns, and those that Kubernetes makes by itself, are left out.
 So are Secrets and other objects with values that are not shown, unless --with-secrets
-is set. The number of each is printed.`
+is set. The number of each is printed. Environment values of other objects are printed.`
 
 const exportExample = `  vidra export shop
   vidra export -n shop -l app=web

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/writes/migrate"
@@ -28,7 +30,7 @@ created again. A run that is interrupted is finished by the next one. --undo goe
 
 A finding marked "accept" keeps --apply from writing until --accept FIELD names it.
 
-Exit code 0 means that it can be applied, or was, 1 that a finding is in the way or that
+Environment values in the manifest are printed; Secrets are not. Exit code 0 means that it can be applied, or was, 1 that a finding is in the way or that
 an object has changed, and 2 that the command failed.`
 
 const migrateExample = `  vidra migrate flux web -n shop
@@ -49,7 +51,11 @@ type migrateFlags struct {
 }
 
 func newMigrate(k *kube) *cobra.Command {
-	cmd := &cobra.Command{Use: "migrate", Short: "Move objects from Flux, Helm or kubectl to a VidraResource", Long: migrateHelp, Example: migrateExample}
+	cmd := &cobra.Command{
+		Use: "migrate", Short: "Move objects from Flux, Helm or kubectl to a VidraResource", Long: migrateHelp, Example: migrateExample,
+		Args: func(cmd *cobra.Command, given []string) error { return diffError(cobra.NoArgs(cmd, given)) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	cmd.AddCommand(
 		newMigrateFrom(k, "flux KUSTOMIZATION", "Move the objects of a Kustomization of Flux", cobra.ExactArgs(1),
 			func(_ *migrateFlags, c *migrate.Client, namespace string, args []string) (migrate.Tool, error) {
@@ -73,6 +79,9 @@ func newMigrateFrom(k *kube, use, short string, args cobra.PositionalArgs, tool 
 		Use: use, Short: short, Long: migrateHelp, Example: examplesOf(use),
 		Args: func(cmd *cobra.Command, given []string) error { return diffError(args(cmd, given)) },
 		RunE: func(cmd *cobra.Command, given []string) error {
+			if f.apply && f.undo {
+				return diffError(errors.New("--apply and --undo: set one of them"))
+			}
 			namespace, err := f.namespace()
 			if err != nil {
 				return diffError(err)
@@ -89,15 +98,7 @@ func newMigrateFrom(k *kube, use, short string, args cobra.PositionalArgs, tool 
 			if err != nil {
 				return diffError(err)
 			}
-			again := append([]string{cmd.Name()}, given...)
-			again = append(again, "-n", namespace)
-			if f.selector != "" {
-				again = append(again, "-l", f.selector)
-			}
-			if f.options.Name != "" {
-				again = append(again, "--name", f.options.Name)
-			}
-			return diffError(f.run(cmd.Context(), client, from, hint("migrate", again...), cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return diffError(f.run(cmd.Context(), client, from, again(cmd, given, namespace), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 	flags := cmd.Flags()
@@ -107,14 +108,44 @@ func newMigrateFrom(k *kube, use, short string, args cobra.PositionalArgs, tool 
 	flags.DurationVar(&f.options.Timeout, "timeout", 2*time.Minute, "how long to wait at most for the tool and for the operator")
 	flags.BoolVar(&f.apply, "apply", false, "carry the steps out")
 	flags.BoolVar(&f.undo, "undo", false, "go back: delete the VidraResource without its objects, and start the tool again")
-	cmd.MarkFlagsMutuallyExclusive("apply", "undo")
+	if cmd.Name() != "flux" {
+		flags.StringVar(&f.options.PartsNamespace, "parts-namespace", "", "the namespace of the ConfigMaps and Secrets with the manifest; default: the namespace of the objects")
+	}
 	if cmd.Name() == "kubectl" {
 		flags.StringVarP(&f.selector, "selector", "l", "", "the labels of the objects")
 		flags.BoolVar(&f.clusterScoped, "cluster-scoped", false, "also move objects without a namespace that have the labels")
-		_ = cmd.MarkFlagRequired("selector") // it exists
 	}
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
+}
+
+// again returns the command line without the flags that say what to do.
+func again(cmd *cobra.Command, given []string, namespace string) string {
+	words := append([]string{cmd.Name()}, given...)
+	words = append(words, "-n", namespace)
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch value := flag.Value.String(); {
+		case slices.Contains([]string{"apply", "undo", "accept", "output", "namespace"}, flag.Name):
+		case flag.Name != "context" && flag.Name != "kubeconfig" && cmd.InheritedFlags().Lookup(flag.Name) != nil: // such as --token
+		case value == "true":
+			words = append(words, "--"+flag.Name)
+		case flag.Name == "selector":
+			words = append(words, "-l", quoted(value))
+		default:
+			words = append(words, "--"+flag.Name, quoted(value))
+		}
+	})
+	return hint("migrate", words...)
+}
+
+// quoted quotes a word for a shell, if that is necessary.
+func quoted(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_=.,/:@%+", r)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // examplesOf returns the examples for a tool.
@@ -148,7 +179,7 @@ func (f *migrateFlags) run(ctx context.Context, client *migrate.Client, tool mig
 			return err
 		}
 	}
-	var accepted []string
+	accepted := slices.Clone(f.options.Accept)
 	for _, finding := range blocked {
 		if finding.Severity == migrate.Refused {
 			return &exitError{code: exitDiffers, error: fmt.Errorf("%s is not moved: %s: %s", plan.From, finding.Field, finding.Text)}
@@ -158,10 +189,13 @@ func (f *migrateFlags) run(ctx context.Context, client *migrate.Client, tool mig
 		}
 	}
 	switch {
-	case len(accepted) > 0:
+	case len(blocked) > 0:
 		printMessage(errOut, fmt.Sprintf("if you accept that: `%s --apply --accept %s`", again, strings.Join(accepted, ",")))
 		return &exitError{code: exitDiffers}
 	case !f.apply:
+		if len(accepted) > 0 {
+			again += " --accept " + strings.Join(accepted, ",")
+		}
 		printMessage(errOut, fmt.Sprintf("nothing was written: `%s --apply` does the steps", again))
 		return nil
 	}
@@ -170,7 +204,10 @@ func (f *migrateFlags) run(ctx context.Context, client *migrate.Client, tool mig
 	if err != nil {
 		return err
 	}
-	text := render.Sprintf("VidraResource %s manages %s, of which %s unchanged; released %s\n%s\n`%s --undo` goes back\n", plan.Name, render.Plural(done.Objects, "object"),
+	for _, name := range done.Left {
+		printMessage(errOut, name+" was applied by "+plan.From+", and is not in the inventory of VidraResource "+plan.Name+": nothing manages it")
+	}
+	text := render.Sprintf("VidraResource %s manages %s, of which %s; released %s\n%s\n`%s --undo` goes back\n", plan.Name, render.Plural(done.Objects, "object"),
 		areUnchanged(done), render.Plural(done.Released, "object"), done.Next, again)
 	if err := printText(out, text); err != nil {
 		return err
@@ -182,10 +219,14 @@ func (f *migrateFlags) run(ctx context.Context, client *migrate.Client, tool mig
 }
 
 func areUnchanged(done *migrate.Result) string {
-	if n := done.Objects - len(done.Changed); n != 1 {
-		return fmt.Sprintf("%d are", n)
+	switch n := done.Compared - len(done.Changed); {
+	case done.Compared == 0:
+		return "none was compared with what it was before"
+	case n == 1:
+		return "1 is unchanged"
+	default:
+		return fmt.Sprintf("%d are unchanged", n)
 	}
-	return "1 is"
 }
 
 // print prints a plan.

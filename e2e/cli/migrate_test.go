@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,28 @@ func requireUnmoved(t require.TestingT, before, after map[string]*unstructured.U
 	}
 }
 
+// requireUntouched requires that a command has written nothing. Controllers write meanwhile: a status, a finalizer, a revision.
+func requireUntouched(t require.TestingT, before, after map[string]*unstructured.Unstructured) {
+	requireUnmoved(t, before, after)
+	for kind, was := range before {
+		is := after[kind]
+		require.Equal(t, was.GetLabels(), is.GetLabels(), kind)
+		require.Equal(t, was.GetAnnotations()[corev1.LastAppliedConfigAnnotation], is.GetAnnotations()[corev1.LastAppliedConfigAnnotation], kind)
+		require.Empty(t, v1alpha1.Owners(is.GetAnnotations()), kind)
+		for _, e := range is.GetManagedFields() {
+			require.NotContains(t, e.Manager, "vidra", kind)
+		}
+		for _, e := range was.GetManagedFields() {
+			require.True(t, hasEntry(is, e.Manager, e.Operation), "%s: %s", kind, e.Manager)
+		}
+	}
+}
+
+// hasEntry reports whether a field manager has an entry of an operation.
+func hasEntry(u *unstructured.Unstructured, manager string, operation metav1.ManagedFieldsOperationType) bool {
+	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager && e.Operation == operation })
+}
+
 // requireReleased requires that the objects have no traces of a tool.
 func requireReleased(t require.TestingT, all map[string]*unstructured.Unstructured, managers, keys []string) {
 	for kind, u := range all {
@@ -133,7 +156,7 @@ func tool(t *testing.T, code int, program string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.KubeconfigPath, "HOME="+home())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.KubeconfigPath, "HOME="+home(), "KUBECTL_APPLYSET=true")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	_ = cmd.Run() // the exit code counts
 	require.Equal(t, code, cmd.ProcessState.ExitCode(), "%s %q: %s", program, args, out.String())
@@ -148,19 +171,31 @@ func TestMigrateKubectl(t *testing.T) {
 	file := writeFile(t, moving)
 	for name, tt := range map[string]struct {
 		reason string
-		// apply are the arguments of kubectl that apply the file, and drift is the finding about an edit.
-		apply []string
-		drift string
+		// apply are the arguments of kubectl apply, and prune those of one that prunes. drift is the finding about an edit.
+		apply, prune []string
+		drift        string
 	}{
-		"client": {"with the annotation that has what was applied", []string{"apply", "-f", file}, `image is "web:2", and kubectl applied "web:1"`},
-		"server": {"which has it in managedFields", []string{"apply", "--server-side", "-f", file}, `Deployment migrate-kubectl-server/web: fields written by "kubectl-patch" are in the manifest`},
+		"client": {"with the annotation that has what was applied", nil, []string{"--prune", "-l", "app=web"}, `image is "web:2", and kubectl applied "web:1"`},
+		"server": {"which has it in managedFields", []string{"--server-side"}, []string{"--prune", "-l", "app=web"}, `/web: fields written by "kubectl-patch" are in the manifest`},
+		"set": {
+			"in an ApplySet, whose label is in what was applied", []string{"--prune", "--applyset=web"}, []string{"--prune", "--applyset=web"},
+			`image is "web:2", and kubectl applied "web:1"`,
+		},
+		"set-server": {
+			"in an ApplySet, whose label is in managedFields", []string{"--server-side", "--prune", "--applyset=web"}, []string{"--prune", "--applyset=web"},
+			`/web: fields written by "kubectl-patch" are in the manifest`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := "migrate-kubectl-" + name
 			makeNamespace(t, ns)
 			cluster.RemoveAtEnd(t, ns)
-			tool(t, 0, kubectl, append(tt.apply, "-n", ns)...)
+			serverSide := slices.Contains(tt.apply, "--server-side")
+			apply := func(file string, more ...string) {
+				tool(t, 0, kubectl, append([]string{"apply", "-n", ns, "-f", file}, more...)...)
+			}
+			apply(file, tt.apply...)
 			require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other", Labels: map[string]string{"app": "web-other"}}}))
 			args := []string{"migrate", "kubectl", "-n", ns, "-l", "app=web"}
 			before := moved(t, ns)
@@ -168,7 +203,7 @@ func TestMigrateKubectl(t *testing.T) {
 			require.Equal(t, 0, plan.code, plan.stdout+plan.stderr)
 			require.Contains(t, plan.stdout, "which adopts 6 objects unchanged")
 			require.NotContains(t, plan.stdout+plan.stderr, "hunter2")
-			require.Equal(t, before, moved(t, ns), "nothing is written without --apply")
+			requireUntouched(t, before, moved(t, ns))
 
 			// A user has scaled it: the manifest gets the present value, if that is accepted.
 			tool(t, 0, kubectl, "-n", ns, "patch", "deployment", "web", "-p", `{"spec":{"minReadySeconds":7,"replicas":0,"template":{"spec":{"containers":[{"name":"web","image":"web:2"}]}}}}`)
@@ -177,7 +212,7 @@ func TestMigrateKubectl(t *testing.T) {
 			require.Equal(t, 1, refused.code, refused.stdout+refused.stderr)
 			require.Contains(t, refused.stdout, tt.drift)
 			require.Contains(t, refused.stderr, "--apply --accept drift")
-			require.Equal(t, before, moved(t, ns))
+			requireUntouched(t, before, moved(t, ns))
 
 			applied := vidra(t, append(args, "--apply", "--accept", "drift")...)
 			require.Equal(t, 0, applied.code, applied.stdout+applied.stderr)
@@ -187,7 +222,7 @@ func TestMigrateKubectl(t *testing.T) {
 			}
 			after := moved(t, ns)
 			requireUnmoved(t, before, after)
-			requireReleased(t, after, []string{"kubectl-client-side-apply", "kubectl"}, []string{corev1.LastAppliedConfigAnnotation})
+			requireReleased(t, after, []string{"kubectl-client-side-apply", "kubectl"}, []string{corev1.LastAppliedConfigAnnotation, "applyset.kubernetes.io/part-of"})
 			vr := cluster.AwaitReady(t, ns)
 			require.Len(t, vr.Status.ManagedResources, 6)
 			require.NotContains(t, vr.Spec.Manifest, "hunter2")
@@ -196,8 +231,8 @@ func TestMigrateKubectl(t *testing.T) {
 			require.Contains(t, again.stdout, "released 0 objects")
 			require.Contains(t, vidra(t, args...).stdout, "step 2 (done)")
 
-			// kubectl apply --prune of other objects with the labels removes none of them.
-			tool(t, 0, kubectl, "apply", "-n", ns, "--prune", "-l", "app=web", "-f", writeFile(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, labels: {app: web}}\n"))
+			// kubectl apply --prune of other objects with the labels, or in the ApplySet, removes none of them.
+			apply(writeFile(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, labels: {app: web}}\n"), tt.prune...)
 			require.NoError(t, admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}}))
 			requireUnmoved(t, before, moved(t, ns))
 
@@ -208,23 +243,42 @@ func TestMigrateKubectl(t *testing.T) {
 				require.Equal(c, "blue", colour)
 			})
 
+			other := vidra(t, append(args, "--undo", "--name", ns+"-other")...)
+			require.Equal(t, 2, other.code)
+			require.Contains(t, other.stderr, "moved to VidraResource "+ns+" already: use --name "+ns)
 			undone := vidra(t, append(args, "--undo")...)
 			require.Equal(t, 0, undone.code, undone.stderr)
 			require.Equal(t, "went back: 6 objects stay, without VidraResource\n", undone.stdout)
 			back := moved(t, ns)
 			requireUnmoved(t, before, back)
 			requireBack(t, ns, back)
-			require.Contains(t, back["ConfigMap"].GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+			for kind, u := range back {
+				_, text := u.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
+				require.Equal(t, !serverSide, text, kind)
+				require.Equal(t, !serverSide, hasEntry(u, "kubectl-client-side-apply", metav1.ManagedFieldsOperationUpdate), kind)
+				require.Equal(t, serverSide, hasEntry(u, "kubectl", metav1.ManagedFieldsOperationApply), kind)
+			}
 			suite.AwaitFor(t, time.Minute, func(c *assert.CollectT) { require.Empty(c, partsOf(c, ns)) }) // by the garbage collector
 			require.Equal(t, 2, vidra(t, append(args, "--undo")...).code, "there is nothing to undo")
 			// kubectl removes what its next file lacks.
-			tool(t, 0, kubectl, append(slices.Clone(tt.apply[:len(tt.apply)-1]), writeFile(t, strings.Replace(moving, "data: {colour: blue}", "data: {size: large}", 1)), "-n", ns, "--force-conflicts="+map[string]string{"client": "false", "server": "true"}[name])...)
+			apply(writeFile(t, strings.Replace(moving, "data: {colour: blue}", "data: {size: large}", 1)), append(slices.Clone(tt.apply), "--force-conflicts="+strconv.FormatBool(serverSide))...)
 			data, _, _ := unstructured.NestedStringMap(moved(t, ns)["ConfigMap"].Object, "data")
-			if name == "client" {
-				require.Equal(t, map[string]string{"size": "large"}, data)
-			}
+			require.Equal(t, map[string]string{"size": "large"}, data)
 		})
 	}
+}
+
+// records returns the records of the release of a namespace, the oldest one first.
+func records(t *testing.T, ns string) (all []*corev1.Secret) {
+	t.Helper()
+	list := &corev1.SecretList{}
+	require.NoError(t, admin.List(t.Context(), list, client.InNamespace(ns), client.MatchingLabels{"name": ns}))
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	slices.SortFunc(all, func(a, b *corev1.Secret) int { return strings.Compare(a.Labels["version"], b.Labels["version"]) })
+	require.Len(t, all, 2)
+	return all
 }
 
 // TestMigrateHelm moves a release of Helm to a VidraResource and back. Helm can neither upgrade nor uninstall it meanwhile.
@@ -264,8 +318,35 @@ func TestMigrateHelm(t *testing.T) {
 			require.Equal(t, 1, plan.code, plan.stdout+plan.stderr)
 			require.Contains(t, plan.stdout, "accept: hooks: ConfigMap hook is a hook for post-install")
 			require.NotContains(t, plan.stdout+plan.stderr, "hunter2")
-			require.Equal(t, before, moved(t, ns), "nothing is written without --apply")
+			requireUntouched(t, before, moved(t, ns))
 			require.Equal(t, 2, vidra(t, "migrate", "helm", "none", "-n", ns).code)
+
+			// The newest revision has failed.
+			revisions := records(t, ns)
+			require.NoError(t, cluster.MergePatch(revisions[1], `{"metadata":{"labels":{"status":"failed"}}}`))
+			failed := vidra(t, append(args, "--apply", "--accept", "hooks")...)
+			require.Equal(t, 2, failed.code)
+			require.Contains(t, failed.stderr, "its newest revision 2 is failed")
+			require.NoError(t, cluster.MergePatch(revisions[1], `{"metadata":{"labels":{"status":"deployed"}}}`))
+			// It ends while it hides the records: Helm sees the newest one, or none. It ends while it shows them: the same.
+			for _, end := range []struct {
+				writes int
+				arg    string
+				owners []string
+			}{
+				{1, "--apply", []string{"vidra-migrate", "helm"}}, {9, "--undo", []string{"helm", "helm"}},
+				{2, "--apply", []string{"vidra-migrate", "vidra-migrate"}}, {1, "--undo", []string{"vidra-migrate", "helm"}}, {9, "--undo", []string{"helm", "helm"}},
+			} {
+				kubeconfig, _ := crashing(t, end.writes, false)
+				a := vidraAs(t, kubeconfig, append(args, end.arg, "--accept", "hooks")...)
+				require.Equal(t, end.writes == 9, a.code == 0, "%+v: %s", end, a.stdout+a.stderr)
+				var owners []string
+				for _, record := range records(t, ns) {
+					owners = append(owners, record.Labels["owner"])
+				}
+				require.Equal(t, end.owners, owners, "%+v", end)
+			}
+			requireUntouched(t, before, moved(t, ns))
 
 			applied := vidra(t, append(args, "--apply", "--accept", "hooks")...)
 			require.Equal(t, 0, applied.code, applied.stdout+applied.stderr)
@@ -281,6 +362,20 @@ func TestMigrateHelm(t *testing.T) {
 			tool(t, 1, helm, upgraded...)
 			tool(t, 1, helm, "install", ns, chart, "-n", ns)
 			requireUnmoved(t, before, moved(t, ns))
+
+			// There is no way back without the records.
+			revisions = records(t, ns)
+			for _, record := range revisions {
+				require.NoError(t, admin.Delete(t.Context(), record))
+			}
+			gone := vidra(t, append(args, "--undo")...)
+			require.Equal(t, 2, gone.code, gone.stdout)
+			require.Contains(t, gone.stderr, "they stay with VidraResource "+ns)
+			require.Equal(t, "vidra", moved(t, ns)["Service"].GetLabels()[v1alpha1.ManagedByLabel])
+			for _, record := range revisions {
+				record.ResourceVersion, record.UID = "", ""
+				require.NoError(t, admin.Create(t.Context(), record))
+			}
 
 			undone := vidra(t, append(args, "--undo")...)
 			require.Equal(t, 0, undone.code, undone.stderr)
@@ -310,8 +405,8 @@ func TestMigrateEndsAnywhere(t *testing.T) {
 	tool(t, 0, kubectl, "apply", "-n", ns, "-f", writeFile(t, moving))
 	before := moved(t, ns)
 	args := []string{"migrate", "kubectl", "-n", ns, "-l", "app=web"}
-	back := 0
 	for _, answered := range []bool{false, true} {
+		back := 0
 		for step, done := 0, false; !done; step += suite.Size(3, 1) {
 			require.Less(t, step, 60)
 			kubeconfig, writes := crashing(t, step, answered)

@@ -225,6 +225,18 @@ func TestMigrateFlux(t *testing.T) {
 		require.Equal(c, "prod", cm.Data["stage"])
 	})
 
+	// Neither another name nor a Kustomization that is gone starts Flux beside Vidra.
+	require.Contains(t, vidra(2, "--undo", "--name", "web"), "moved to VidraResource "+ns+" already: use --name "+ns)
+	require.Contains(t, vidra(2, append(accept, "--apply", "--name", "web")...), "moved to VidraResource "+ns+" already: use --name "+ns)
+	require.Equal(t, stopped, spec())
+	suspended := cluster.Get(t, k).DeepCopy()
+	require.NoError(t, admin.Delete(t.Context(), k.DeepCopy()))
+	require.Contains(t, vidra(2, "--undo"), "they stay with VidraResource "+ns)
+	require.Equal(t, vr.UID, cluster.GetVidraResource(t, ns).UID)
+	suspended.SetResourceVersion("")
+	suspended.SetUID("")
+	require.NoError(t, admin.Create(t.Context(), suspended))
+
 	require.Equal(t, "went back: 5 objects stay, without VidraResource\n", vidra(0, "--undo"))
 	back := applied(t, ns)
 	requireSame(t, before, back)
@@ -240,4 +252,9 @@ func TestMigrateFlux(t *testing.T) {
 		require.NotContains(t, u.GetAnnotations(), v1alpha1.KeepAnnotation, name)
 	}
 	require.Contains(t, vidra(2, "--undo"), "nothing to undo")
+
+	// A user has resumed it after a migration that ended early.
+	require.NoError(t, cluster.MergePatch(k, `{"metadata":{"annotations":{"`+v1alpha1.BeforeMigrationAnnotation+`":"{\"spec\":{\"prune\":true}}"}},"spec":{"prune":false}}`))
+	require.Equal(t, "went back: 0 objects stay, without VidraResource\n", vidra(0, "--undo"))
+	require.Equal(t, was, spec())
 }

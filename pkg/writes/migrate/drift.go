@@ -44,7 +44,7 @@ func (c *Client) planDocuments(ctx context.Context, p *Plan, tool Tool, namespac
 		return err
 	}
 	p.creation = &writes.Creation{
-		Name: p.Name, Files: []insight.File{file}, Namespace: namespace, DefaultNamespace: namespace,
+		Name: p.Name, Files: []insight.File{file}, Namespace: namespace, DefaultNamespace: namespace, PartsNamespace: p.options.PartsNamespace,
 		Annotations: map[string]string{v1alpha1.MigratedFromAnnotation: tool.origin()},
 	}
 	return nil
@@ -95,7 +95,7 @@ func (c *Client) reconciled(ctx context.Context, p *Plan, tool Tool, document, l
 		return nil, err
 	}
 	for _, d := range differences {
-		if leaves := d.Kind == ownership.Removed || byProgram(d); leaves && d.Pointer != "" {
+		if leftOut(d) && d.Pointer != "" {
 			without, changed := ownership.WithoutField(with, manager, tokens(d.Pointer))
 			if changed {
 				if err := unstructured.SetNestedSlice(with.Object, without, "metadata", "managedFields"); err != nil {
@@ -111,9 +111,11 @@ func (c *Client) reconciled(ctx context.Context, p *Plan, tool Tool, document, l
 	return merged, nil
 }
 
-// byProgram reports whether a program rather than a user wrote a value.
-func byProgram(d ownership.Change) bool {
-	return d.Manager != "" && !ownership.DefaultTools.Has(d.Manager) && d.Manager != helmManager
+// leftOut reports whether the manifest leaves a field out: it was removed, or a program rather than a user wrote it. A field of an item of a list
+// has no pointer by which it could be left out.
+func leftOut(d ownership.Change) bool {
+	byProgram := d.Manager != "" && !ownership.DefaultTools.Has(d.Manager) && d.Manager != helmManager && d.Manager != helmController
+	return d.Kind == ownership.Removed || byProgram && d.Pointer != ""
 }
 
 // describe describes a difference.
@@ -128,7 +130,7 @@ func describe(d ownership.Change, tool Tool) string {
 		what = d.Path + " was removed"
 	}
 	switch {
-	case d.Kind == ownership.Removed || byProgram(d):
+	case leftOut(d):
 		return what + by + ": it is left out of the manifest"
 	default:
 		return what + by + ": the manifest gets the present value"

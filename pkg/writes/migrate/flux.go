@@ -43,7 +43,7 @@ func (f *flux) origin() string      { return "Flux " + f.title() }
 func (f *flux) defaultName() string { return f.name }
 
 func (f *flux) marks() marks {
-	return marks{managers: []string{fluxManager}, operation: metav1.ManagedFieldsOperationApply, labels: []string{fluxGroup + "/name", fluxGroup + "/namespace"}, kept: fluxGroup + "/prune", keeps: "disabled"}
+	return marks{managers: []string{fluxManager}, labels: []string{fluxGroup + "/name", fluxGroup + "/namespace"}, kept: fluxGroup + "/prune", keeps: "disabled"}
 }
 
 func (f *flux) steps() (stop, end string) {
@@ -167,13 +167,13 @@ func (f *flux) former(u *unstructured.Unstructured) (former formerFlux, found bo
 	return former, true, nil
 }
 
-func (f *flux) stopped(ctx context.Context) (bool, error) {
+func (f *flux) state(ctx context.Context) (state, error) {
 	u, err := f.get(ctx)
 	if err != nil || u == nil {
-		return false, err
+		return state{}, err
 	}
 	_, marked, err := f.former(u)
-	return marked && isStopped(u), err
+	return state{exists: u.GetDeletionTimestamp() == nil, begun: marked, stopped: marked && isStopped(u)}, err
 }
 
 // isStopped reports whether a Kustomization applies and deletes nothing.
@@ -269,6 +269,9 @@ func (f *flux) start(ctx context.Context) error {
 	return f.patch(ctx, u, former.Spec, map[string]any{v1alpha1.BeforeMigrationAnnotation: nil, fluxReconcile: reconcile})
 }
 
-func (f *flux) restore(*unstructured.Unstructured, *unstructured.Unstructured) (annotations, labels map[string]string, err error) {
-	return nil, map[string]string{fluxGroup + "/name": f.name, fluxGroup + "/namespace": f.namespace}, nil
+func (f *flux) restore(*v1alpha1.VidraResource, *unstructured.Unstructured, *unstructured.Unstructured) (traces, error) {
+	return traces{
+		manager: fluxManager, operation: metav1.ManagedFieldsOperationApply,
+		labels: map[string]string{fluxGroup + "/name": f.name, fluxGroup + "/namespace": f.namespace},
+	}, nil
 }

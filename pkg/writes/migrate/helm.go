@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/base64"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
@@ -40,8 +43,10 @@ const (
 	helmPolicy    = "helm.sh/resource-policy"
 	// maxRelease is the size of the largest record that is read, unpacked.
 	maxRelease = 32 << 20
-	// fluxRelease is the label of an object that a HelmRelease of Flux installed.
-	fluxRelease = "helm.toolkit.fluxcd.io/name"
+	// fluxRelease and fluxReleaseNamespace are the labels of an object that a HelmRelease of Flux installed, with the field manager helmController.
+	fluxRelease, fluxReleaseNamespace = "helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"
+	helmController                    = "helm-controller"
+	deployedStatus                    = "deployed"
 )
 
 // records are the resources that hold records: Helm uses Secrets, unless HELM_DRIVER is configmap.
@@ -51,8 +56,12 @@ var records = []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResour
 type helm struct {
 	c               *Client
 	namespace, name string
-	// serverSide reports that Helm applied the release by server-side apply. It is known once the release was read.
-	serverSide bool
+	// revision is the number of the revision that the plan has.
+	revision int
+	// last is the newest revision that can be read, for an undo.
+	last *release
+	// flux are the labels of the objects of a HelmRelease of Flux in it.
+	flux map[string]string
 }
 
 // Helm is the objects of a release of Helm.
@@ -65,11 +74,10 @@ func (h *helm) origin() string      { return "Helm " + h.namespace + "/" + h.nam
 func (h *helm) defaultName() string { return h.name }
 
 func (h *helm) marks() marks {
-	operation := metav1.ManagedFieldsOperationUpdate
-	if h.serverSide {
-		operation = metav1.ManagedFieldsOperationApply
+	return marks{
+		managers: []string{helmManager, helmController}, labels: []string{managedByHelm, fluxRelease, fluxReleaseNamespace},
+		annotations: []string{helmRelease, helmNamespace}, kept: helmPolicy, keeps: "keep",
 	}
-	return marks{managers: []string{helmManager}, operation: operation, labels: []string{managedByHelm}, annotations: []string{helmRelease, helmNamespace}, kept: helmPolicy, keeps: "keep"}
 }
 
 func (h *helm) steps() (stop, end string) {
@@ -156,7 +164,10 @@ func (r record) decode() (*release, error) {
 	return found, nil
 }
 
-// deployed returns the deployed revision of the release.
+// inNamespace is the namespace of the objects. A HelmRelease of Flux may have the records in another one.
+func (h *helm) inNamespace(r *release) string { return cmp.Or(r.Namespace, h.namespace) }
+
+// deployed returns the newest revision of the release, which is deployed.
 func (h *helm) deployed(ctx context.Context) (*release, error) {
 	all, err := h.stored(ctx)
 	if err != nil {
@@ -165,18 +176,23 @@ func (h *helm) deployed(ctx context.Context) (*release, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s does not exist: `helm list -n %s` lists the releases; name the namespace with -n", h.title(), h.namespace)
 	}
-	i := slices.IndexFunc(all, func(r record) bool { return r.labels["status"] == "deployed" })
-	if i < 0 {
-		return nil, fmt.Errorf("%s has no deployed revision: its last one is %s. Correct it with helm first", h.title(), all[0].labels["status"])
+	if err := h.judgeNewest(all[0]); err != nil {
+		return nil, err
 	}
-	if i > 0 && strings.HasPrefix(all[0].labels["status"], "pending") {
-		return nil, fmt.Errorf("%s is %s: wait until helm is done, or roll back with helm first", h.title(), all[0].labels["status"])
+	h.revision = all[0].version
+	return all[0].decode()
+}
+
+// judgeNewest returns an error unless the newest revision is deployed.
+func (h *helm) judgeNewest(r record) error {
+	switch status := r.labels["status"]; {
+	case status == deployedStatus:
+		return nil
+	case strings.HasPrefix(status, "pending"):
+		return fmt.Errorf("%s: its newest revision %d is %s: wait until helm is done, or roll back with helm first", h.title(), r.version, status)
+	default:
+		return fmt.Errorf("%s: its newest revision %d is %s, so that its objects may be of several revisions: correct it with helm first", h.title(), r.version, status)
 	}
-	found, err := all[i].decode()
-	if err == nil {
-		h.serverSide = found.ApplyMethod == "ssa"
-	}
-	return found, err
 }
 
 // objects returns the objects of the manifest of a release. Hooks are not in it.
@@ -206,10 +222,11 @@ func (h *helm) read(ctx context.Context, p *Plan) error {
 	}
 	var documents []*unstructured.Unstructured
 	for _, o := range objects {
+		withoutLabels(o.Unstructured, fluxRelease, fluxReleaseNamespace)
 		documents = append(documents, o.Unstructured)
 	}
 	p.find(Note, "values", "the manifest is the one that Helm rendered last: new versions of the chart are rendered before Vidra (docs/sources.md)")
-	return h.c.planDocuments(ctx, p, h, h.namespace, "manifest of release "+h.name, documents, func(live *unstructured.Unstructured) {
+	return h.c.planDocuments(ctx, p, h, h.inNamespace(found), "manifest of release "+h.name, documents, func(live *unstructured.Unstructured) {
 		if name := live.GetLabels()[fluxRelease]; name != "" {
 			h.judgeFlux(ctx, p, live, name)
 		}
@@ -218,7 +235,7 @@ func (h *helm) read(ctx context.Context, p *Plan) error {
 
 // judgeFlux adds a finding for a HelmRelease of Flux that would install the release again.
 func (h *helm) judgeFlux(ctx context.Context, p *Plan, live *unstructured.Unstructured, name string) {
-	namespace := live.GetLabels()["helm.toolkit.fluxcd.io/namespace"]
+	namespace := live.GetLabels()[fluxReleaseNamespace]
 	u, err := h.c.read(ctx, "helm.toolkit.fluxcd.io/v2", "HelmRelease", namespace, name)
 	suspended := false
 	if u != nil {
@@ -230,33 +247,58 @@ func (h *helm) judgeFlux(ctx context.Context, p *Plan, live *unstructured.Unstru
 	p.find(Refused, "helmRelease", "HelmRelease %s/%s of Flux installs the release: suspend it first, with `flux -n %s suspend helmrelease %s`", namespace, name, namespace, name)
 }
 
-func (h *helm) stopped(ctx context.Context) (bool, error) {
+func (h *helm) state(ctx context.Context) (s state, err error) {
 	all, err := h.stored(ctx)
 	if err != nil {
-		return false, err
+		return s, err
 	}
-	if i := slices.IndexFunc(all, func(r record) bool { return r.labels["status"] == "deployed" }); i >= 0 {
-		if found, err := all[i].decode(); err == nil {
-			h.serverSide = found.ApplyMethod == "ssa"
+	for _, r := range all {
+		if found, err := r.decode(); err == nil && h.last == nil {
+			h.last = found
+		}
+		s.begun = s.begun || r.labels[helmOwner] == hiddenOwner
+	}
+	if s.exists = h.last != nil; s.exists && strings.Contains(h.last.Manifest, fluxRelease) {
+		objects, err := h.objects(h.last)
+		if err != nil {
+			return s, err
+		}
+		for _, o := range objects {
+			if have := o.Unstructured.GetLabels(); have[fluxRelease] != "" {
+				h.flux = map[string]string{fluxRelease: have[fluxRelease], fluxReleaseNamespace: have[fluxReleaseNamespace]}
+			}
 		}
 	}
-	return len(all) > 0 && !slices.ContainsFunc(all, func(r record) bool { return r.labels[helmOwner] == helmOwned }), nil
+	s.stopped = s.begun && !slices.ContainsFunc(all, func(r record) bool { return r.labels[helmOwner] == helmOwned })
+	return s, nil
 }
 
 func (h *helm) stop(ctx context.Context, _ time.Duration) error {
+	all, err := h.stored(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all[:min(1, len(all))] { // it may be newer than the plan
+		if err := h.judgeNewest(r); err != nil && r.labels[helmOwner] == helmOwned {
+			return err
+		}
+		if h.revision != 0 && r.version != h.revision {
+			return fmt.Errorf("%s was upgraded meanwhile to revision %d: run the command again", h.title(), r.version)
+		}
+	}
 	return h.label(ctx, helmOwned, hiddenOwner)
 }
 
 func (h *helm) start(ctx context.Context) error { return h.label(ctx, hiddenOwner, helmOwned) }
 
-// label changes the label by which Helm finds records. The newest one is last, so that an interrupted run shows no former revision as the
-// newest one.
+// label changes the label by which Helm finds records. The newest one is hidden last and shown first, so that Helm never takes a former revision
+// for the newest one.
 func (h *helm) label(ctx context.Context, from, to string) error {
 	all, err := h.stored(ctx)
 	if err != nil {
 		return err
 	}
-	if to == helmOwned {
+	if to == hiddenOwner {
 		slices.Reverse(all)
 	}
 	for _, r := range all {
@@ -274,6 +316,17 @@ func (h *helm) label(ctx context.Context, from, to string) error {
 	return nil
 }
 
-func (h *helm) restore(*unstructured.Unstructured, *unstructured.Unstructured) (annotations, labels map[string]string, err error) {
-	return map[string]string{helmRelease: h.name, helmNamespace: h.namespace}, map[string]string{managedByHelm: "Helm"}, nil
+func (h *helm) restore(*v1alpha1.VidraResource, *unstructured.Unstructured, *unstructured.Unstructured) (traces, error) {
+	back := traces{
+		manager: helmManager, operation: metav1.ManagedFieldsOperationUpdate,
+		annotations: map[string]string{helmRelease: h.name, helmNamespace: h.inNamespace(h.last)}, labels: map[string]string{managedByHelm: "Helm"},
+	}
+	if h.last.ApplyMethod == "ssa" {
+		back.operation = metav1.ManagedFieldsOperationApply
+	}
+	if h.flux != nil {
+		back.manager = helmController
+		maps.Copy(back.labels, h.flux)
+	}
+	return back, nil
 }

@@ -17,9 +17,11 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/export"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 const (
@@ -54,7 +56,7 @@ func (k *kubectl) defaultName() string { return k.namespace }
 
 func (k *kubectl) marks() marks {
 	return marks{
-		managers: []string{kubectlUpdater, kubectlManager, "kubectl-last-applied"}, operation: metav1.ManagedFieldsOperationUpdate,
+		managers:    []string{kubectlUpdater, kubectlManager, "kubectl-last-applied"},
 		annotations: []string{corev1.LastAppliedConfigAnnotation}, labels: []string{applySet},
 	}
 }
@@ -63,7 +65,7 @@ func (k *kubectl) steps() (stop, end string) {
 	return "", "Do not run kubectl apply for these objects any more: change the manifest of the VidraResource"
 }
 
-func (k *kubectl) stopped(context.Context) (bool, error) { return false, nil }
+func (k *kubectl) state(context.Context) (state, error) { return state{exists: true}, nil }
 
 func (k *kubectl) stop(context.Context, time.Duration) error { return nil }
 
@@ -78,6 +80,7 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 		p.find(Acceptable, "unread", "%s: objects of that kind are not moved", remark)
 	}
 	var documents []*unstructured.Unstructured
+	var ways formerKubectl
 	others := 0
 	for _, u := range found.Objects {
 		document, edited, err := appliedByKubectl(u)
@@ -94,6 +97,7 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 		if u.GetLabels()[applySet] != "" {
 			p.find(Note, "applySet", "%s is in an ApplySet of kubectl: it leaves that, so that kubectl does not prune it", name(u))
 		}
+		ways.add(u)
 		documents = append(documents, document)
 	}
 	if others > 0 {
@@ -102,7 +106,36 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 	if len(documents) == 0 {
 		return fmt.Errorf("%s: kubectl apply has written none", k.title())
 	}
-	return k.c.planDocuments(ctx, p, k, k.namespace, "objects of kubectl apply", documents, nil)
+	if err := k.c.planDocuments(ctx, p, k, k.namespace, "objects of kubectl apply", documents, nil); err != nil {
+		return err
+	}
+	former, err := json.Marshal(ways.shorter())
+	p.creation.Annotations[v1alpha1.BeforeMigrationAnnotation] = string(former)
+	return err
+}
+
+// formerKubectl is the value of v1alpha1.BeforeMigrationAnnotation: the way in which kubectl applied the objects.
+type formerKubectl struct {
+	// ServerSide is the way of most objects: true for --server-side. Others are the objects of the other way.
+	ServerSide bool     `json:"serverSide"`
+	Others     []string `json:"others,omitempty"`
+
+	// sides are the objects of each way.
+	sides map[bool][]string
+}
+
+// add adds an object.
+func (f *formerKubectl) add(live *unstructured.Unstructured) {
+	if f.sides == nil {
+		f.sides = map[bool][]string{}
+	}
+	_, text := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
+	f.sides[!text] = append(f.sides[!text], object.IdentityIn(live).String())
+}
+
+func (f *formerKubectl) shorter() formerKubectl {
+	serverSide := len(f.sides[true]) > len(f.sides[false])
+	return formerKubectl{ServerSide: serverSide, Others: f.sides[!serverSide]}
 }
 
 func name(u *unstructured.Unstructured) string {
@@ -110,8 +143,24 @@ func name(u *unstructured.Unstructured) string {
 }
 
 // appliedByKubectl returns the configuration of an object that kubectl apply wrote, also with --server-side; nil if it did not. edited are the
-// tools of users that wrote fields of it since, as far as the text of kubectl does not show them.
+// tools of users that wrote fields of it since, as far as the text of kubectl does not show them. The label of an ApplySet is left out.
 func appliedByKubectl(u *unstructured.Unstructured) (document *unstructured.Unstructured, edited []string, err error) {
+	if document, edited, err = configuration(u); document != nil {
+		withoutLabels(document, applySet)
+	}
+	return document, edited, err
+}
+
+// withoutLabels removes labels of a document.
+func withoutLabels(document *unstructured.Unstructured, keys ...string) {
+	left := document.GetLabels()
+	for _, key := range keys {
+		delete(left, key)
+	}
+	document.SetLabels(left)
+}
+
+func configuration(u *unstructured.Unstructured) (document *unstructured.Unstructured, edited []string, err error) {
 	text, found := u.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
 	if !found {
 		if !slices.Contains(ownership.Managers(u, kubectlManager), kubectlManager) {
@@ -185,14 +234,25 @@ func serverSide(u *unstructured.Unstructured) (document *unstructured.Unstructur
 	return document, edited, nil
 }
 
-func (k *kubectl) restore(_ *unstructured.Unstructured, document *unstructured.Unstructured) (annotations, labels map[string]string, err error) {
+func (k *kubectl) restore(vr *v1alpha1.VidraResource, live, document *unstructured.Unstructured) (traces, error) {
+	var former formerKubectl
+	if text, found := vr.Annotations[v1alpha1.BeforeMigrationAnnotation]; found {
+		if err := json.Unmarshal([]byte(text), &former); err != nil {
+			return traces{}, fmt.Errorf("VidraResource %s: its annotation %s cannot be read", vr.Name, v1alpha1.BeforeMigrationAnnotation)
+		}
+	}
+	if former.ServerSide != slices.Contains(former.Others, object.IdentityIn(live).String()) {
+		return traces{manager: kubectlManager, operation: metav1.ManagedFieldsOperationApply}, nil
+	}
+	back := traces{manager: kubectlUpdater, operation: metav1.ManagedFieldsOperationUpdate}
 	if document == nil {
-		return nil, nil, nil
+		return back, nil
 	}
 	document = document.DeepCopy()
 	left := document.GetAnnotations()
 	delete(left, corev1.LastAppliedConfigAnnotation)
 	document.SetAnnotations(left)
 	text, err := json.Marshal(document.Object)
-	return map[string]string{corev1.LastAppliedConfigAnnotation: string(text) + "\n"}, nil, err
+	back.annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(text) + "\n"}
+	return back, err
 }

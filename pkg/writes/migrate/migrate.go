@@ -80,22 +80,30 @@ type Tool interface {
 	defaultName() string
 	// read adds the VidraResource and the findings to a plan. It is called while no VidraResource exists.
 	read(ctx context.Context, p *Plan) error
-	// stop has the tool write and delete nothing any more, and start undoes that. stopped reports whether it was stopped.
-	stopped(ctx context.Context) (bool, error)
+	// stop has the tool write and delete nothing any more, and start undoes that. state reports what is there of both.
+	state(ctx context.Context) (state, error)
 	stop(ctx context.Context, timeout time.Duration) error
 	start(ctx context.Context) error
 	// steps describe stop and the end of the migration, which the user does.
 	steps() (stop, end string)
 	// marks are on the objects of the tool.
 	marks() marks
-	// restore returns the annotations and labels that a plan to go back gives an object, which has a document in the manifest.
-	restore(live, document *unstructured.Unstructured) (annotations, labels map[string]string, err error)
+	// restore returns the traces that an undo gives back to an object. document is the object in the manifest; it may be nil.
+	restore(vr *v1alpha1.VidraResource, live, document *unstructured.Unstructured) (traces, error)
+}
+
+// state is the state of a tool.
+type state struct {
+	// exists reports that the tool can be started again, begun that a write of stop is there, and stopped that all of them are.
+	exists, begun, stopped bool
 }
 
 // Options are the choices of the user.
 type Options struct {
 	// Name is the VidraResource. Defaults to the name of what is moved.
 	Name string
+	// PartsNamespace is the namespace of the parts of a manifest of documents. See [writes.Creation].
+	PartsNamespace string
 	// Accept are the fields of findings that the user accepts.
 	Accept []string
 	// Timeout is how long each wait takes at most.
@@ -188,6 +196,10 @@ func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	now, err := tool.state(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if vr != nil {
 		p.Exists, p.vr, p.Objects = true, vr, len(vr.Status.ManagedResources)
 		if p.VidraResource, err = c.dynamic.Resource(v1alpha1.Resource).Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
@@ -204,16 +216,15 @@ func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) 
 	}
 	for _, field := range o.Accept {
 		if !p.Exists && !slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Field == field }) {
-			return nil, fmt.Errorf("--accept %s: %s has no such finding", field, p.From)
+			if !now.begun {
+				return nil, fmt.Errorf("--accept %s: %s has no such finding", field, p.From)
+			}
+			p.Remarks = append(p.Remarks, fmt.Sprintf("--accept %s: %s has no such finding, or no longer since an earlier run", field, p.From))
 		}
-	}
-	stopped, err := tool.stopped(ctx)
-	if err != nil {
-		return nil, err
 	}
 	stop, _ := tool.steps()
 	if stop != "" {
-		p.Steps = append(p.Steps, Step{stop, stopped})
+		p.Steps = append(p.Steps, Step{stop, now.stopped})
 	}
 	left := 0
 	if p.Exists {
@@ -227,10 +238,20 @@ func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) 
 	return p, nil
 }
 
-// ours returns the VidraResource of a migration; nil if there is none. Another VidraResource of the name is an error.
+// ours returns the VidraResource of a migration; nil if there is none. Another VidraResource of the name is an error, and so is a migration
+// under another name.
 func (c *Client) ours(ctx context.Context, name string, tool Tool) (*v1alpha1.VidraResource, error) {
 	u, err := c.dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		all, err := c.questions.VidraResources(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, vr := range all {
+			if vr.Annotations[v1alpha1.MigratedFromAnnotation] == tool.origin() {
+				return nil, fmt.Errorf("%s: moved to VidraResource %s already: use --name %s", tool.title(), vr.Name, vr.Name)
+			}
+		}
 		return nil, nil //nolint:nilnil // that there is none is no error
 	} else if err != nil {
 		return nil, c.program.VidraResourceError("get", name, err)
@@ -345,6 +366,9 @@ func refuses(p v1alpha1.Problem) bool {
 type Result struct {
 	// Objects counts the adopted objects, and Released those whose fields and marks of the former tool were released.
 	Objects, Released int
+	// Compared counts the objects that were compared with what they were. Left are those that the tool applied and nothing manages.
+	Compared int
+	Left     []string
 	// Changed describes the objects of which more than metadata changed.
 	Changed []string
 	// Next is what the user does at the end.
@@ -390,9 +414,22 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 		return nil, fmt.Errorf("release the fields of %s: %w: run the command again", p.From, err)
 	}
 	_, next := p.tool.steps()
-	result := &Result{Objects: len(p.vr.Status.ManagedResources), Released: released, Next: next}
+	result := &Result{Objects: len(p.vr.Status.ManagedResources), Released: released, Compared: len(before), Left: p.left(), Next: next}
 	result.Changed, err = c.changed(ctx, before)
 	return result, err
+}
+
+// left names the objects that the tool applied and that are not in the inventory of the VidraResource.
+func (p *Plan) left() (all []string) {
+	for _, e := range p.expected {
+		group := schema.FromAPIVersionAndKind(e.apiVersion, e.kind).Group
+		if !slices.ContainsFunc(p.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool {
+			return m.Kind == e.kind && m.Name == e.name && m.Namespace == e.namespace && schema.FromAPIVersionAndKind(m.APIVersion, m.Kind).Group == group
+		}) {
+			all = append(all, strings.TrimSpace(display.Name(e.kind, e.namespace, e.name)))
+		}
+	}
+	return all
 }
 
 // at returns the client for an object, by its kind.
@@ -556,22 +593,24 @@ func (c *Client) Undo(ctx context.Context, tool Tool, o Options) (*Undone, error
 		name = tool.defaultName()
 	}
 	done := &Undone{}
-	stopped, err := tool.stopped(ctx)
+	now, err := tool.state(ctx)
 	if err != nil {
 		return nil, err
 	}
 	vr, err := c.ours(ctx, name, tool)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case vr != nil && !now.exists:
+		return nil, fmt.Errorf("%s does not exist any more, so that nothing could manage the objects: they stay with VidraResource %s, and nothing was written", tool.title(), name)
+	case vr == nil && !now.begun:
+		return nil, fmt.Errorf("%s is not moved: there is no VidraResource %s, and nothing to undo", tool.title(), name)
 	}
 	if vr != nil {
 		done.Deleted, done.Objects = true, len(vr.Status.ManagedResources)
 		if err := c.giveBack(ctx, tool, vr, o); err != nil {
 			return nil, err
 		}
-	}
-	if !done.Deleted && !stopped {
-		return nil, fmt.Errorf("%s is not moved: there is no VidraResource %s, and nothing to undo", tool.title(), name)
 	}
 	return done, tool.start(ctx)
 }

@@ -19,13 +19,19 @@ import (
 
 // marks are the traces of a tool on its objects.
 type marks struct {
-	// managers are its field managers. operation is the one of its entry that an undo writes for the first of them.
-	managers  []string
-	operation metav1.ManagedFieldsOperationType
+	// managers are its field managers.
+	managers []string
 	// labels and annotations are those by which it knows its objects. They stay where the manifest has them.
 	labels, annotations []string
 	// kept is the annotation that has the tool delete no object with its value keeps. Vidra keeps such an object, too.
 	kept, keeps string
+}
+
+// traces are what an undo gives back to an object: an entry of a field manager with the fields that Vidra applied, annotations and labels.
+type traces struct {
+	manager             string
+	operation           metav1.ManagedFieldsOperationType
+	annotations, labels map[string]string
 }
 
 func (m marks) describe() string {
@@ -133,11 +139,11 @@ func (c *Client) release(ctx context.Context, p *Plan, write bool) (n int, err e
 // restored returns the merge patch that gives the traces of a tool back to an object; nil if it has them.
 func restored(tool Tool, vr *v1alpha1.VidraResource, live, document *unstructured.Unstructured) ([]byte, error) {
 	metadata, m := map[string]any{}, tool.marks()
-	annotations, labels, err := tool.restore(live, document)
+	back, err := tool.restore(vr, live, document)
 	if err != nil {
 		return nil, err
 	}
-	for field, values := range map[string]map[string]string{"annotations": annotations, "labels": labels} {
+	for field, values := range map[string]map[string]string{"annotations": back.annotations, "labels": back.labels} {
 		have, _, _ := unstructured.NestedStringMap(live.Object, "metadata", field)
 		missing := map[string]any{}
 		if field == "annotations" && m.kept != "" && have[m.kept] == m.keeps && slices.Contains(ownership.AnnotationManagers(live, v1alpha1.KeepAnnotation), insight.FieldManager) {
@@ -153,7 +159,7 @@ func restored(tool Tool, vr *v1alpha1.VidraResource, live, document *unstructure
 		}
 	}
 	installation := v1alpha1.InstallationOf(vr)
-	entries, changed := ownership.Shared(live, managerOf(vr), m.managers[0], m.operation,
+	entries, changed := ownership.Shared(live, managerOf(vr), back.manager, back.operation,
 		[]string{"metadata", "labels", v1alpha1.ManagedByLabel}, []string{"metadata", "annotations", installation.OwnerAnnotationKey(vr.Name)})
 	if changed {
 		metadata["managedFields"] = entries
