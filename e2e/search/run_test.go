@@ -623,6 +623,10 @@ func (r *run) diff(ctx context.Context) {
 // end deletes all VidraResources, and what is left.
 func (r *run) end(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
+		if r.owners[name].Others["unmanagedContents"] == "Block" { // objects that another one left unmanaged would block it
+			v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(name)}}
+			require.NoError(r, cluster.MergePatch(v, `{"spec":{"unmanagedContents":"Delete"}}`))
+		}
 		r.delete(ctx, name)
 	}
 	r.settle(ctx)

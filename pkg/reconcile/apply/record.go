@@ -110,7 +110,8 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 	case asIntended:
 		done.AsSkipped = p.expected.Unreverted
 	case beingDeleted:
-		if done.Ending = true; p.Why == plan.WhyNew && a.Watched {
+		byUs := p.Why == plan.WhyNew || p.Entry() != nil && p.Entry().State == v1alpha1.ObjectDeleting
+		if done.Ending = true; byUs && a.Watched {
 			a.Index.ExpectRemoval(a.Owner, p.Key) // its end is no drift
 		}
 	case completed:

@@ -122,7 +122,7 @@ func Make(in Input) Plan {
 			// the manifest may have dropped.
 			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
-		case drifted:
+		case drifted && entry.State != v1alpha1.ObjectDeleting: // Vidra has deleted that one itself
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Decision: is.decision, Completes: is.completes})
 		case unfinished(entry.State):
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}, Decision: is.decision, Completes: is.completes})

@@ -105,6 +105,13 @@ func TestMakePlan(t *testing.T) {
 			}),
 			apply: []Task{{Object: b, Why: WhyDrift, Cause: drift}},
 		},
+		"BackWhileDeleted": {
+			reason: "The end of Vidra's own deletion is no edit.",
+			in: in(map[object.Identity]*v1alpha1.ManagedResourceStatus{
+				a.ID: fixture.InState(v1alpha1.ObjectDeleting, "1"), b.ID: fixture.InState(v1alpha1.ObjectApplied, "2"),
+			}, func(p *Input) { p.causes = map[trigger.ObjectKey]trigger.Cause{a.Key: drift} }),
+			apply: []Task{{Object: a, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}}},
+		},
 		"Contended": {
 			reason: "What another writer changes again waits for its time.",
 			in: in(inOrder(), func(p *Input) {
