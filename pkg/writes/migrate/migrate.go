@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +34,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
+
+// withheld stands for a text that is not printed.
+const withheld = "(withheld)"
 
 // readers is how many objects are read or patched at the same time.
 const readers = 8
@@ -226,6 +230,7 @@ func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) 
 	if stop != "" {
 		p.Steps = append(p.Steps, Step{stop, now.stopped})
 	}
+	p.withhold()
 	left := 0
 	if p.Exists {
 		if left, err = c.release(ctx, p, false); err != nil {
@@ -236,6 +241,41 @@ func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) 
 	p.Steps = append(p.Steps, Step{fmt.Sprintf("create VidraResource %s, which adopts %s unchanged", p.Name, display.Plural(p.Objects, "object")), adopted},
 		Step{"release " + tool.marks().describe(), adopted && left == 0})
 	return p, nil
+}
+
+// withhold has the printed VidraResource without the texts of patches that may have values of a Secret or of a sensitive object.
+func (p *Plan) withhold() {
+	if p.VidraResource == nil {
+		return
+	}
+	shown := p.VidraResource.DeepCopy() // what is applied keeps them
+	patches, _, _ := unstructured.NestedSlice(shown.Object, "spec", "kustomize", "patches")
+	changed := false
+	for _, item := range patches {
+		one, _ := item.(map[string]any)
+		if patchesSecret(one) {
+			one["patch"], changed = withheld, true
+		}
+	}
+	if changed {
+		_ = unstructured.SetNestedSlice(shown.Object, patches, "spec", "kustomize", "patches") // they are of this object
+		p.VidraResource = shown
+		p.find(Note, "patches", "a patch that may have values of a Secret is not printed, and is moved")
+	}
+}
+
+// patchesSecret reports whether a patch of Kustomize may change a Secret or a sensitive object.
+func patchesSecret(patch map[string]any) bool {
+	text, _ := patch["patch"].(string)
+	if strings.Contains(text, "Secret") || strings.Contains(text, ownership.SensitiveAnnotation) {
+		return true
+	}
+	if patch["target"] == nil {
+		return false // its text names the object
+	}
+	kind, _, _ := unstructured.NestedString(patch, "target", "kind")
+	selects, err := regexp.Compile("^(?:" + kind + ")$")
+	return kind == "" || err != nil || selects.MatchString("Secret")
 }
 
 // ours returns the VidraResource of a migration; nil if there is none. Another VidraResource of the name is an error, and so is a migration
