@@ -119,7 +119,7 @@ func newMigrateFrom(k *kube, use, short string, args cobra.PositionalArgs, tool 
 	return cmd
 }
 
-// again returns the command line without the flags that say what to do.
+// again returns the command line without the flags of the action.
 func again(cmd *cobra.Command, given []string, namespace string) string {
 	words := append([]string{cmd.Name()}, given...)
 	words = append(words, "-n", namespace)

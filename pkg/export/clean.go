@@ -33,7 +33,7 @@ var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/cont
 // injects are annotations by which a controller writes the caBundle of an object.
 var injects = []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca", "service.beta.openshift.io/inject-cabundle"}
 
-// Clean returns an object without what the API server, controllers, Vidra and other tools write about it.
+// Clean returns an object without the fields of the API server, controllers, Vidra and other tools.
 func Clean(live *unstructured.Unstructured) *unstructured.Unstructured {
 	u := live.DeepCopy()
 	delete(u.Object, "status")

@@ -78,7 +78,7 @@ func (r *reducer) same(ctx context.Context, paths [][]string) bool {
 	return false
 }
 
-// sameContent reports whether two versions of an object have the same content, without the status and what the API server writes.
+// sameContent reports whether two versions of an object have the same content, without the status and the fields of the API server.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	content := func(u *unstructured.Unstructured) map[string]any {
 		all := maps.Clone(u.Object)
@@ -89,7 +89,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(content(a), content(b))
 }
 
-// kept are fields whose removal the API server may repair for an object that exists, and not for a new one, or that say what is meant.
+// kept are fields whose removal the API server may repair for an object that exists, and not for a new one, or that carry a meaning.
 var kept = []string{"clusterIP", "nodePort", "ipFamilies", "ipFamilyPolicy", "emptyDir", "podSelector"}
 
 // candidates are the paths of a document that may be defaults: single values in maps, and empty maps and lists.

@@ -115,8 +115,8 @@ func (r *Reconciler) handOver(h trigger.Heal) {
 	}
 }
 
-// isCurrent reports whether a state is that of a VidraResource as the cache has it: nothing was changed, in it or in what it
-// names, that a reconcile has not read. The lane must be locked.
+// isCurrent reports whether a state belongs to a VidraResource as the cache has it: a reconcile has read it and its
+// sources. The lane must be locked.
 func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.VidraResource) bool {
 	_, held := r.Installation.HeldByAnother(vr)
 	if s.lane.closed || held || !r.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.stateOf(owner) != s || !r.isOf(s, vr) {

@@ -143,7 +143,7 @@ func (p *pass) keepsApplied() bool {
 	return true
 }
 
-// holdBack takes from a plan what has to wait. What waits for nothing is not reported.
+// holdBack takes from a plan the tasks that have to wait, and reports those that wait for something.
 func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 	s := p.state
 	if p.waiting == nil {

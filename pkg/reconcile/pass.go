@@ -73,7 +73,7 @@ type pass struct {
 	waiting *object.Failure
 	// unheld reports that the VidraResource has no finalizer yet, and listed that its annotation has the inventory since.
 	unheld, listed bool
-	// leavePlaces gives back the places of the reconcile among those of its cluster, and among those of large manifests.
+	// leavePlaces gives back the places of the reconcile at its cluster and among large manifests.
 	leavePlaces func()
 	// created are the objects that this reconcile has created. vanished reports that the VidraResource is gone, although this reconcile has
 	// added its finalizer.
@@ -301,8 +301,8 @@ func (p *pass) remover() *prune.Remover {
 	return &prune.Remover{Applier: p.applier, Plan: p.Planner, Stale: p.stale, Interrupted: p.state.interrupted.Load, FormerClient: former}
 }
 
-// stale reads the VidraResource from the API server, as a cache may be behind. It returns why objects must not be removed for what
-// the cache has: another VidraResource of the name, a later spec, a deletion, or labels of another operator.
+// stale reads the VidraResource from the API server, as a cache may be behind. It returns the reason against removals from the state in
+// the cache: another VidraResource of the name, a later spec, a deletion, or labels of another operator.
 func (p *pass) stale(ctx context.Context) error {
 	now := &v1alpha1.VidraResource{}
 	switch err := p.API.Get(ctx, p.Owner, now); {

@@ -49,8 +49,8 @@ func refusedPublication(reason, format string, args ...any) error {
 	return &infrahub.Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// publish publishes the artifacts of a complete answer as the files of one ExternalArtifact: all of them or, while one has a problem, none. What was
-// published before stays then. The error concerns all artifacts.
+// publish publishes the artifacts of a complete answer as the files of one ExternalArtifact: all of them or, while one has a problem, none. The former publication
+// stays then. The error concerns all artifacts.
 func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error {
 	if r.Publication == nil {
 		return refusedPublication(v1alpha1.SyncReasonSpecInvalid,
@@ -205,7 +205,7 @@ func publishedIn(u *unstructured.Unstructured) (is published) {
 	return published{URL: text("url"), Digest: text("digest"), Revision: text("revision")}
 }
 
-// awaitsConfirmation reports whether a publication waits for a confirmation, because it lacks files of the one before: its consumers would delete the objects in them.
+// awaitsConfirmation reports whether a publication waits for a confirmation, because it lacks files of the former publication: its consumers would delete the objects in them.
 func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNow string, files map[string]string) (bool, error) {
 	if before.Digest == "" || before.Digest == digestNow {
 		return false, nil

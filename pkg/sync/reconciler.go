@@ -137,7 +137,7 @@ type result struct {
 	pendingWhy         string
 	// created, updated and deleted are the names of VidraResources that were written.
 	created, updated, deleted []string
-	// revision is the published revision, and published the one that the sync published; empty without one.
+	// revision is the published revision, and published the revision of this sync; empty without one.
 	revision, published string
 	// answered means that the answer was complete.
 	answered bool

@@ -40,7 +40,7 @@ type Creation struct {
 	DefaultNamespace string
 	// PartsNamespace is the namespace of the ConfigMaps and Secrets. Defaults to the one of the parts that exist, or else of the destination.
 	PartsNamespace string
-	// Annotations are those of the VidraResource that are set.
+	// Annotations are set on the VidraResource.
 	Annotations map[string]string
 	// Force takes fields from other field managers.
 	Force bool

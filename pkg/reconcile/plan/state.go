@@ -46,7 +46,7 @@ type State struct {
 	ClusterUID string
 	// FormerClusterUID is the identity with the kubeconfig before, FormerKubeconfig, until ClusterUID is known. The status has both until then.
 	FormerClusterUID, FormerKubeconfig string
-	// Emptied reports that the inventory in the status is the one of another cluster.
+	// Emptied reports that the inventory in the status belongs to another cluster.
 	Emptied bool
 	// AppliedAs is the account with which the manifest was last read, as the status has it.
 	AppliedAs *v1alpha1.AppliedAsStatus

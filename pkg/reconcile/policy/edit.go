@@ -21,7 +21,7 @@ const (
 	BreakGlass
 	// Unreadable is the rule of a manifest that cannot be read, so that the wanted object is unknown.
 	Unreadable
-	// Dependency is spec.dependsOn: the applied configuration of the object is unknown, and the one of the manifest has to wait.
+	// Dependency is spec.dependsOn: the applied configuration of the object is unknown, and the manifest has to wait.
 	Dependency
 	// Additions is spec.drift.additions.
 	Additions

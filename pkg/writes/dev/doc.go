@@ -5,5 +5,5 @@
 //   - A save that removes objects is applied once the files have been the same for a while: a checkout or a slow program writes its files
 //     one after the other.
 //   - The last save is applied, also after a time without the API server.
-//   - Texts are those of package writes and of the status of the VidraResource, which quote no value that is never shown.
+//   - Texts come from package writes and from the status of the VidraResource, both without withheld values.
 package dev

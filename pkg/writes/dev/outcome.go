@@ -30,7 +30,7 @@ type outcome struct {
 	written chan struct{}
 
 	mu sync.Mutex
-	// generation is the last one that was written, for a save at a time, and seen the one that the operator has read.
+	// generation was written last, for a save at a time, and seen was read by the operator.
 	generation, seen int64
 	saved            time.Time
 	uid              types.UID

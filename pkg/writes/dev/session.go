@@ -103,7 +103,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 }
 
-// leave shows what stays.
+// leave shows the objects that stay.
 func (s *Session) leave() {
 	if !s.applied && !s.unfinished {
 		s.say("ended", "nothing was written")

@@ -17,10 +17,10 @@ import (
 // fluxMapper maps the spec of a Kustomization to the spec of a VidraResource.
 type fluxMapper struct {
 	plan *Plan
-	// namespace is the one of the Kustomization, and from its spec.
+	// namespace is the namespace of the Kustomization, and from its spec.
 	namespace string
 	from      map[string]any
-	// spec is the one of the VidraResource.
+	// spec is the spec of the VidraResource.
 	spec map[string]any
 	// moved returns the VidraResource of a Kustomization that was migrated before; empty for none.
 	moved func(namespace, name string) string

@@ -77,14 +77,14 @@ func New(config *rest.Config, o insight.Options) (*Client, error) {
 
 // Tool is a tool that applied objects.
 type Tool interface {
-	// title names what is moved in messages, and origin is the value of v1alpha1.MigratedFromAnnotation.
+	// title names the source in messages, and origin is the value of v1alpha1.MigratedFromAnnotation.
 	title() string
 	origin() string
 	// defaultName is the name of the VidraResource unless the user gives one.
 	defaultName() string
 	// read adds the VidraResource and the findings to a plan. It is called while no VidraResource exists.
 	read(ctx context.Context, p *Plan) error
-	// stop has the tool write and delete nothing any more, and start undoes that. state reports what is there of both.
+	// stop has the tool write and delete nothing any more, and start undoes that. state reports both.
 	state(ctx context.Context) (state, error)
 	stop(ctx context.Context, timeout time.Duration) error
 	start(ctx context.Context) error
@@ -104,7 +104,7 @@ type state struct {
 
 // Options are the choices of the user.
 type Options struct {
-	// Name is the VidraResource. Defaults to the name of what is moved.
+	// Name is the VidraResource. Defaults to the name of the source.
 	Name string
 	// PartsNamespace is the namespace of the parts of a manifest of documents. See [writes.Creation].
 	PartsNamespace string
@@ -130,7 +130,7 @@ const (
 
 // Finding is something that has no counterpart in a VidraResource, or that is in the way of a migration.
 type Finding struct {
-	// Field is a field of what is moved, or another name. The user accepts it by this name.
+	// Field is a field of the source, or another name. The user accepts it by this name.
 	Field string `json:"field"`
 	// Severity is the effect, and Accepted reports that the user accepts it.
 	Severity Severity `json:"severity"`
@@ -146,7 +146,7 @@ type Step struct {
 
 // Plan is a migration that can be applied.
 type Plan struct {
-	// From names what is moved, and Name is the VidraResource.
+	// From names the source, and Name is the VidraResource.
 	From string `json:"from"`
 	Name string `json:"name"`
 	// VidraResource is the VidraResource that is created; the one that exists if Exists is true.
@@ -190,7 +190,7 @@ func (p *Plan) Blocked() (all []Finding) {
 
 func (p *Plan) accepts(field string) bool { return slices.Contains(p.options.Accept, field) }
 
-// Plan returns the migration of what a tool applied. It writes nothing.
+// Plan returns the migration of the objects of a tool. It writes nothing.
 func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) {
 	p := &Plan{From: tool.title(), Name: o.Name, tool: tool, options: o, drifted: map[expected]bool{}}
 	if p.Name == "" {
@@ -248,7 +248,7 @@ func (p *Plan) withhold() {
 	if p.VidraResource == nil {
 		return
 	}
-	shown := p.VidraResource.DeepCopy() // what is applied keeps them
+	shown := p.VidraResource.DeepCopy() // the applied one keeps them
 	patches, _, _ := unstructured.NestedSlice(shown.Object, "spec", "kustomize", "patches")
 	changed := false
 	for _, item := range patches {
@@ -406,12 +406,12 @@ func refuses(p v1alpha1.Problem) bool {
 type Result struct {
 	// Objects counts the adopted objects, and Released those whose fields and marks of the former tool were released.
 	Objects, Released int
-	// Compared counts the objects that were compared with what they were. Left are those that the tool applied and nothing manages.
+	// Compared counts the objects that were compared with their former state. Left are objects of the tool that nothing manages.
 	Compared int
 	Left     []string
-	// Changed describes the objects of which more than metadata changed.
+	// Changed describes the objects with changes beyond metadata.
 	Changed []string
-	// Next is what the user does at the end.
+	// Next is the last step, for the user.
 	Next string
 }
 
@@ -562,7 +562,7 @@ func (p *Plan) vrOrBody() *v1alpha1.VidraResource {
 	return p.prepared.VidraResource
 }
 
-// changed compares objects with what they were before a migration.
+// changed compares objects with their state before a migration.
 func (c *Client) changed(ctx context.Context, before []*unstructured.Unstructured) (changed []string, err error) {
 	for _, was := range before {
 		now, err := c.read(ctx, was.GetAPIVersion(), was.GetKind(), was.GetNamespace(), was.GetName())
@@ -626,7 +626,7 @@ type Undone struct {
 	Deleted bool
 }
 
-// Undo returns what was moved to its former tool. It may be repeated.
+// Undo returns the objects to their former tool. It may be repeated.
 func (c *Client) Undo(ctx context.Context, tool Tool, o Options) (*Undone, error) {
 	name := o.Name
 	if name == "" {

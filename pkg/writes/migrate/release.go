@@ -21,13 +21,13 @@ import (
 type marks struct {
 	// managers are its field managers.
 	managers []string
-	// labels and annotations are those by which it knows its objects. They stay where the manifest has them.
+	// labels and annotations identify its objects. They stay where the manifest has them.
 	labels, annotations []string
 	// kept is the annotation that has the tool delete no object with its value keeps. Vidra keeps such an object, too.
 	kept, keeps string
 }
 
-// traces are what an undo gives back to an object: an entry of a field manager with the fields that Vidra applied, annotations and labels.
+// traces are the parts that an undo gives back to an object: an entry of a field manager with the fields that Vidra applied, annotations and labels.
 type traces struct {
 	manager             string
 	operation           metav1.ManagedFieldsOperationType
