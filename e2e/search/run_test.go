@@ -56,6 +56,10 @@ type run struct {
 	unmanaged map[string]bool
 	// left has the objects that left the manifests of suspended VidraResources, which keep their fields in them.
 	left map[string]map[string]bool
+	// seen has the objects that some VidraResource has wanted, and unwanted those among them that were to be removed. kills is how many operators had been
+	// killed at the begin.
+	seen, unwanted map[string]bool
+	kills          int64
 	// mentioned has the objects in manifests that could not be read. They are not removed for another VidraResource before that is known.
 	mentioned map[string]bool
 	// foreign is the object of another user, which stays unchanged unless spec.adopt allows the change.
@@ -157,7 +161,7 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
 		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{},
-		left: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
+		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
 	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
@@ -380,6 +384,11 @@ func (r *run) wanted() map[string][]int {
 // forget forgets the uids of objects that no VidraResource wants.
 func (r *run) forget() {
 	wanted := r.wanted()
+	for _, o := range pool {
+		if r.seen[o] = r.seen[o] || len(wanted[o]) > 0; r.seen[o] && len(wanted[o]) == 0 {
+			r.unwanted[o] = true
+		}
+	}
 	maps.DeleteFunc(r.uids, func(o string, _ types.UID) bool { return len(wanted[o]) == 0 })
 }
 

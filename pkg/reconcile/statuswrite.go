@@ -146,12 +146,12 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	if apierrors.IsConflict(err) {
 		p.restartState(p.Owner)
 	}
-	if object.IsObject(err, p.VR.Name) && apierrors.IsNotFound(err) {
-		p.vanished = p.vanished || s.justHeld
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err): // otherwise its kind is served no more
+		p.vanished = p.vanished || s.justHeld && object.IsObject(err, p.VR.Name)
 		return nil
-	} else if apierrors.IsNotFound(err) { // the kind is served no more
-		return nil
-	} else if err != nil {
+	default:
 		s.ReturnUnreported(unreported)
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
 	}

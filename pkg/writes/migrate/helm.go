@@ -264,7 +264,7 @@ func (h *helm) state(ctx context.Context) (s state, err error) {
 			return s, err
 		}
 		for _, o := range objects {
-			if have := o.Unstructured.GetLabels(); have[fluxRelease] != "" {
+			if have := o.GetLabels(); have[fluxRelease] != "" {
 				h.flux = map[string]string{fluxRelease: have[fluxRelease], fluxReleaseNamespace: have[fluxReleaseNamespace]}
 			}
 		}
