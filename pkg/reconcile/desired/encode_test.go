@@ -39,7 +39,7 @@ func TestEncode(t *testing.T) {
 
 // TestNewObject requires that an object keeps no more memory than it needs: the body has no room for more, and what many
 // objects have is kept once.
-func TestNewObject(t *testing.T) { //nolint:paralleltest // it stops the garbage collector, which ends the sharing of texts that nothing uses
+func TestNewObject(t *testing.T) { // it stops the garbage collector, which ends the sharing of texts that nothing uses
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	made := func(name string) *Object {
 		u := fixture.UnstructuredOf(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"`+name+`"},"spec":{"text":"`+strings.Repeat("x", 700)+`"}}`)
