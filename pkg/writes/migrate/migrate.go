@@ -267,7 +267,7 @@ func (p *Plan) withhold() {
 // patchesSecret reports whether a patch of Kustomize may change a Secret or a sensitive object.
 func patchesSecret(patch map[string]any) bool {
 	text, _ := patch["patch"].(string)
-	if strings.Contains(text, "Secret") || strings.Contains(text, ownership.SensitiveAnnotation) {
+	if bool(ownership.SensitivityOfManifest(text)) {
 		return true
 	}
 	if patch["target"] == nil {
