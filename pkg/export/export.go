@@ -12,16 +12,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/insight"
@@ -38,9 +33,7 @@ const readers = 4
 // Client exports objects of one cluster, with the rights of one user.
 type Client struct {
 	questions *insight.Client
-	dynamic   dynamic.Interface
-	kinds     discovery.CachedDiscoveryInterface
-	mapper    meta.RESTMapper
+	objects   *Objects
 }
 
 // New returns a Client for the API server of config. It sends no request.
@@ -49,19 +42,11 @@ func New(config *rest.Config, o insight.Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, 0 // the API server limits, not we
-	c := &Client{questions: questions}
-	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	objects, err := NewObjects(config)
 	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+		return nil, err
 	}
-	c.kinds = memory.NewMemCacheClient(kinds)
-	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.kinds)
-	return c, nil
+	return &Client{questions, objects}, nil
 }
 
 // Exported is a manifest of live objects.
@@ -84,7 +69,7 @@ func (c *Client) VidraResource(ctx context.Context, name string) (*Selected, err
 	found := &Selected{}
 	for i := range vr.Status.ManagedResources {
 		e := &vr.Status.ManagedResources[i]
-		at, err := c.at(schema.FromAPIVersionAndKind(e.APIVersion, e.Kind), e.Namespace)
+		at, err := c.objects.At(object.GVKOf(e), e.Namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -103,15 +88,7 @@ func (c *Client) VidraResource(ctx context.Context, name string) (*Selected, err
 
 // Select returns the objects that a query selects.
 func (c *Client) Select(ctx context.Context, q Query) (*Selected, error) {
-	return Select(ctx, c.kinds, c.dynamic, q)
-}
-
-func (c *Client) at(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, err
-	}
-	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
+	return c.objects.Select(ctx, q)
 }
 
 // Export returns documents for objects. Sensitive objects are left out, unless secrets is true. progress may be nil.
@@ -177,7 +154,7 @@ func stageOf(u *unstructured.Unstructured) manifest.Stage {
 // document returns the document of an object, and a message if it is not as small as it can be, or not complete.
 func (c *Client) document(ctx context.Context, live *unstructured.Unstructured) (document *unstructured.Unstructured, remark string, err error) {
 	id := object.IdentityIn(live)
-	at, err := c.at(live.GroupVersionKind(), live.GetNamespace())
+	at, err := c.objects.At(live.GroupVersionKind(), live.GetNamespace())
 	if err != nil {
 		return nil, "", err
 	}

@@ -50,11 +50,11 @@ var skipped = []schema.GroupResource{
 }
 
 // Select lists the objects that a query selects, of all kinds that the API server serves.
-func Select(ctx context.Context, kinds discovery.ServerResourcesInterface, client dynamic.Interface, q Query) (*Selected, error) {
+func (o *Objects) Select(ctx context.Context, q Query) (*Selected, error) {
 	if q.ClusterScoped && q.Selector == "" {
 		return nil, errors.New("objects without a namespace are selected by labels: name some with -l")
 	}
-	lists, err := kinds.ServerPreferredResources()
+	lists, err := o.kinds.ServerPreferredResources()
 	found := &Selected{}
 	var failed *discovery.ErrGroupDiscoveryFailed
 	switch {
@@ -77,9 +77,9 @@ func Select(ctx context.Context, kinds discovery.ServerResourcesInterface, clien
 			if !listable || !r.Namespaced && !q.ClusterScoped || slices.Contains(skipped, gvr.GroupResource()) {
 				continue
 			}
-			at := dynamic.ResourceInterface(client.Resource(gvr))
+			at := dynamic.ResourceInterface(o.Dynamic.Resource(gvr))
 			if r.Namespaced {
-				at = client.Resource(gvr).Namespace(q.Namespace)
+				at = o.Dynamic.Resource(gvr).Namespace(q.Namespace)
 			}
 			if err := found.list(ctx, at, q.Selector, seen); apierrors.IsForbidden(err) {
 				found.Unread = append(found.Unread, "you may not list "+gvr.GroupResource().String())

@@ -62,8 +62,20 @@ func hidesKeys(p place, element fieldpath.PathElement) bool {
 	return slices.ContainsFunc(*element.Key, func(key value.Field) bool { return p.field(key.Name).conceals(nil) })
 }
 
-// escapePointer escapes a name in a JSON pointer.
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+// escapePointer escapes a name in a JSON pointer, and unescapePointer reverses that.
+var (
+	escapePointer   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// PointerNames returns the names of a JSON pointer, which begins with a slash.
+func PointerNames(pointer string) []string {
+	names := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i := range names {
+		names[i] = unescapePointer.Replace(names[i])
+	}
+	return names
+}
 
 // pointer writes a path as a JSON pointer; empty if it leads through a list.
 func pointer(path fieldpath.Path) string {

@@ -44,6 +44,9 @@ type published struct {
 	URL, Digest, Revision string
 }
 
+// sum is the digest without its algorithm, as the store has it.
+func (p published) sum() string { return strings.TrimPrefix(p.Digest, digestPrefix) }
+
 // refusedPublication returns the error of artifacts that cannot be published.
 func refusedPublication(reason, format string, args ...any) error {
 	return &infrahub.Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -65,7 +68,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 		_, before.Digest, _ = strings.Cut(r.is.Status.PublishedRevision, "@")
 	}
 	if id := r.publicationID(artifacts); id != "" && id == r.session.publicationID && before != (published{}) && before == r.session.published {
-		_, err := r.Publication.Store.Load(ctx, r.is.UID, strings.TrimPrefix(before.Digest, digestPrefix))
+		_, err := r.Publication.Store.Load(ctx, r.is.UID, before.sum())
 		if !errors.Is(err, archive.ErrNotKept) {
 			r.notePublished(artifacts, before)
 			return err
@@ -97,7 +100,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 			return err
 		}
 		r.result.published = after.Revision
-		if err := r.Publication.Store.Retain(ctx, r.is.UID, packed.Digest, strings.TrimPrefix(before.Digest, digestPrefix)); err != nil {
+		if err := r.Publication.Store.Retain(ctx, r.is.UID, packed.Digest, before.sum()); err != nil {
 			return err
 		}
 	}
@@ -211,7 +214,7 @@ func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNo
 		return false, nil
 	}
 	var former []string
-	content, err := r.Publication.Store.Load(ctx, r.is.UID, strings.TrimPrefix(before.Digest, digestPrefix))
+	content, err := r.Publication.Store.Load(ctx, r.is.UID, before.sum())
 	if err == nil {
 		former, err = archive.Names(content)
 	}

@@ -41,7 +41,7 @@ type identity struct {
 	uid   types.UID
 	err   error
 	asked time.Time
-	// kubeconfig is the digest of the kubeconfig with which it was asked: another one may lead to another cluster.
+	// kubeconfig is the digest of the kubeconfig of the request: another kubeconfig may lead to another cluster.
 	kubeconfig string
 }
 

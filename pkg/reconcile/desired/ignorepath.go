@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // ignorePath is a path of an ignore rule: names of fields, indexes of lists, and keys of list items such as [name=web].
@@ -11,17 +13,14 @@ type ignorePath []string
 
 // parseIgnorePath reads a path. The error says how to write the key of a list item.
 func parseIgnorePath(text string) (ignorePath, error) {
-	rest, begins := strings.CutPrefix(text, "/")
-	if !begins {
+	if !strings.HasPrefix(text, "/") {
 		return nil, fmt.Errorf("%q does not begin with /", text)
 	}
-	var path ignorePath
-	for token := range strings.SplitSeq(rest, "/") {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	path := ignorePath(ownership.PointerNames(text))
+	for _, token := range path {
 		if strings.HasPrefix(token, "[") && keysOfItem(token) == nil {
 			return nil, fmt.Errorf("%q: %s selects no list item: write [key=value], or [key=value,key=value], such as [name=web]", text, token)
 		}
-		path = append(path, token)
 	}
 	return path, nil
 }

@@ -54,7 +54,7 @@ func (c *Client) planDocuments(ctx context.Context, p *Plan, tool Tool, namespac
 // left out.
 func (c *Client) reconciled(ctx context.Context, p *Plan, tool Tool, document, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	manager := v1alpha1.Installation("").FieldManager(p.Name)
-	at, err := c.at(document.GetAPIVersion(), document.GetKind(), live.GetNamespace())
+	at, err := c.objects.At(document.GroupVersionKind(), live.GetNamespace())
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (c *Client) reconciled(ctx context.Context, p *Plan, tool Tool, document, l
 	}
 	for _, d := range differences {
 		if leftOut(d) && d.Pointer != "" {
-			without, changed := ownership.WithoutField(with, manager, tokens(d.Pointer))
+			without, changed := ownership.WithoutField(with, manager, ownership.PointerNames(d.Pointer))
 			if changed {
 				if err := unstructured.SetNestedSlice(with.Object, without, "metadata", "managedFields"); err != nil {
 					return nil, err
@@ -135,13 +135,4 @@ func describe(d ownership.Change, tool Tool) string {
 	default:
 		return what + by + ": the manifest gets the present value"
 	}
-}
-
-// tokens are the names of a JSON pointer.
-func tokens(pointer string) []string {
-	names := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i := range names {
-		names[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(names[i])
-	}
-	return names
 }

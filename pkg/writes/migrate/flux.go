@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -238,7 +239,7 @@ func (f *flux) patch(ctx context.Context, u *unstructured.Unstructured, spec, an
 	if err != nil {
 		return err
 	}
-	at, err := f.c.at(fluxVersion, fluxKind, f.namespace)
+	at, err := f.c.objects.At(schema.FromAPIVersionAndKind(fluxVersion, fluxKind), f.namespace)
 	if err != nil {
 		return err
 	}

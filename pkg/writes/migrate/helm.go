@@ -100,7 +100,7 @@ func (h *helm) stored(ctx context.Context) (all []record, err error) {
 	selector := fmt.Sprintf("%s in (%s,%s),name=%s", helmOwner, helmOwned, hiddenOwner, h.name)
 	var faults []error
 	for _, resource := range records {
-		list, err := h.c.dynamic.Resource(resource).Namespace(h.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		list, err := h.c.objects.Dynamic.Resource(resource).Namespace(h.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
 			faults = append(faults, fmt.Errorf("list the records of release %s in %s: %w", h.name, resource.Resource, err))
 			continue
@@ -309,7 +309,7 @@ func (h *helm) label(ctx context.Context, from, to string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := h.c.dynamic.Resource(r.resource).Namespace(h.namespace).Patch(ctx, r.name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: insight.FieldManager}); err != nil {
+		if _, err := h.c.objects.Dynamic.Resource(r.resource).Namespace(h.namespace).Patch(ctx, r.name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: insight.FieldManager}); err != nil {
 			return fmt.Errorf("label %s %s, a record of release %s: %w", r.resource.Resource, r.name, h.name, object.WithoutValues(err, ownership.Disclosure{}))
 		}
 	}

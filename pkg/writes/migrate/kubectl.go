@@ -72,7 +72,7 @@ func (k *kubectl) stop(context.Context, time.Duration) error { return nil }
 func (k *kubectl) start(context.Context) error { return nil }
 
 func (k *kubectl) read(ctx context.Context, p *Plan) error {
-	found, err := export.Select(ctx, k.c.kinds, k.c.dynamic, export.Query{Namespace: k.namespace, Selector: k.selector, ClusterScoped: k.clusterScoped})
+	found, err := k.c.objects.Select(ctx, export.Query{Namespace: k.namespace, Selector: k.selector, ClusterScoped: k.clusterScoped})
 	if err != nil {
 		return err
 	}

@@ -19,14 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/export"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -46,9 +43,7 @@ type Client struct {
 	program   insight.Program
 	writes    *writes.Client
 	questions *insight.Client
-	dynamic   dynamic.Interface
-	kinds     discovery.CachedDiscoveryInterface
-	mapper    meta.RESTMapper
+	objects   *export.Objects
 }
 
 // New returns a Client for the API server of config. It sends no request.
@@ -61,17 +56,9 @@ func New(config *rest.Config, o insight.Options) (*Client, error) {
 	if c.questions, err = insight.New(config, o); err != nil {
 		return nil, err
 	}
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, 0 // the API server limits, not we
-	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	if c.objects, err = export.NewObjects(config); err != nil {
+		return nil, err
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	c.kinds = memory.NewMemCacheClient(kinds)
-	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(c.kinds)
 	return c, nil
 }
 
@@ -168,11 +155,23 @@ type Plan struct {
 	drifted  map[expected]bool
 	creation *writes.Creation
 	prepared *writes.Prepared
+	// compared are the objects of the manifest, if they could be compared.
+	compared []*insight.ObjectDifference
 	vr       *v1alpha1.VidraResource
 }
 
 // expected is an object that a tool applied.
 type expected struct{ apiVersion, kind, namespace, name string }
+
+// is reports whether it is an object, in any version.
+func (e expected) is(apiVersion, kind, namespace, name string) bool {
+	group := func(apiVersion string) string { return schema.FromAPIVersionAndKind(apiVersion, kind).Group }
+	return e.kind == kind && e.namespace == namespace && e.name == name && group(e.apiVersion) == group(apiVersion)
+}
+
+func (e expected) String() string {
+	return strings.TrimSpace(display.Name(e.kind, e.namespace, e.name))
+}
 
 func (p *Plan) find(severity Severity, field, format string, args ...any) {
 	p.Findings = append(p.Findings, Finding{Field: field, Severity: severity, Text: fmt.Sprintf(format, args...)})
@@ -206,7 +205,7 @@ func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) 
 	}
 	if vr != nil {
 		p.Exists, p.vr, p.Objects = true, vr, len(vr.Status.ManagedResources)
-		if p.VidraResource, err = c.dynamic.Resource(v1alpha1.Resource).Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
+		if p.VidraResource, err = c.objects.Dynamic.Resource(v1alpha1.Resource).Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
 			return nil, c.program.VidraResourceError("get", p.Name, err)
 		}
 		unstructured.RemoveNestedField(p.VidraResource.Object, "metadata", "managedFields")
@@ -281,7 +280,7 @@ func patchesSecret(patch map[string]any) bool {
 // ours returns the VidraResource of a migration; nil if there is none. Another VidraResource of the name is an error, and so is a migration
 // under another name.
 func (c *Client) ours(ctx context.Context, name string, tool Tool) (*v1alpha1.VidraResource, error) {
-	u, err := c.dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
+	u, err := c.objects.Dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		all, err := c.questions.VidraResources(ctx, "")
 		if err != nil {
@@ -336,6 +335,7 @@ func (c *Client) planNew(ctx context.Context, p *Plan) error {
 			p.judge(o)
 		}
 		p.compareInventory(d.Objects)
+		p.compared = append(p.compared, d.Objects...)
 	}
 	return nil
 }
@@ -343,11 +343,8 @@ func (c *Client) planNew(ctx context.Context, p *Plan) error {
 // compareInventory adds the findings about objects that the tool applied, and that the manifest lacks.
 func (p *Plan) compareInventory(found []*insight.ObjectDifference) {
 	for _, e := range p.expected {
-		group := schema.FromAPIVersionAndKind(e.apiVersion, e.kind).Group
-		if !slices.ContainsFunc(found, func(o *insight.ObjectDifference) bool {
-			return o.Kind == e.kind && o.Name == e.name && o.Namespace == e.namespace && schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group == group
-		}) {
-			p.find(Acceptable, "inventory", "%s is not in the manifest that Vidra reads: it stays as it is, and nothing manages it", strings.TrimSpace(display.Name(e.kind, e.namespace, e.name)))
+		if !slices.ContainsFunc(found, func(o *insight.ObjectDifference) bool { return e.is(o.APIVersion, o.Kind, o.Namespace, o.Name) }) {
+			p.find(Acceptable, "inventory", "%s is not in the manifest that Vidra reads: it stays as it is, and nothing manages it", e)
 		}
 	}
 }
@@ -462,32 +459,16 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 // left names the objects that the tool applied and that are not in the inventory of the VidraResource.
 func (p *Plan) left() (all []string) {
 	for _, e := range p.expected {
-		group := schema.FromAPIVersionAndKind(e.apiVersion, e.kind).Group
-		if !slices.ContainsFunc(p.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool {
-			return m.Kind == e.kind && m.Name == e.name && m.Namespace == e.namespace && schema.FromAPIVersionAndKind(m.APIVersion, m.Kind).Group == group
-		}) {
-			all = append(all, strings.TrimSpace(display.Name(e.kind, e.namespace, e.name)))
+		if !slices.ContainsFunc(p.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool { return e.is(m.APIVersion, m.Kind, m.Namespace, m.Name) }) {
+			all = append(all, e.String())
 		}
 	}
 	return all
 }
 
-// at returns the client for an object, by its kind.
-func (c *Client) at(apiVersion, kind, namespace string) (dynamic.ResourceInterface, error) {
-	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil, err
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		namespace = ""
-	}
-	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
-}
-
 // read reads an object; nil if it is absent.
 func (c *Client) read(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {
-	at, err := c.at(apiVersion, kind, namespace)
+	at, err := c.objects.At(schema.FromAPIVersionAndKind(apiVersion, kind), namespace)
 	if meta.IsNoMatchError(err) {
 		return nil, nil //nolint:nilnil // that it is absent is no error
 	} else if err != nil {
@@ -536,20 +517,14 @@ func (c *Client) snapshot(ctx context.Context, p *Plan) ([]*unstructured.Unstruc
 		})
 		return slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return u == nil }), err
 	}
-	diff, err := c.writes.Difference(ctx, p.prepared)
-	if err != nil {
-		return nil, nil //nolint:nilerr // it is a finding
-	}
 	var found []*unstructured.Unstructured
-	for _, d := range diff.VidraResources {
-		for _, o := range d.Objects {
-			u, err := c.read(ctx, o.APIVersion, o.Kind, o.Namespace, o.Name)
-			if err != nil {
-				return nil, err
-			}
-			if u != nil {
-				found = append(found, u)
-			}
+	for _, o := range p.compared {
+		u, err := c.read(ctx, o.APIVersion, o.Kind, o.Namespace, o.Name)
+		if err != nil {
+			return nil, err
+		}
+		if u != nil {
+			found = append(found, u)
 		}
 	}
 	return found, nil
@@ -592,7 +567,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 
 // patchObject sends patches of an object until one of them is for the version that was read. patch returns nil for none.
 func (c *Client) patchObject(ctx context.Context, e v1alpha1.ManagedResourceStatus, patch func(live *unstructured.Unstructured) ([]byte, error)) (sent bool, err error) {
-	at, err := c.at(e.APIVersion, e.Kind, e.Namespace)
+	at, err := c.objects.At(object.GVKOf(&e), e.Namespace)
 	if err != nil {
 		return false, err
 	}
@@ -677,7 +652,7 @@ func (c *Client) giveBack(ctx context.Context, tool Tool, vr *v1alpha1.VidraReso
 	if err := c.writes.Orphan(ctx, vr.Name); err != nil {
 		return err
 	}
-	at := c.dynamic.Resource(v1alpha1.Resource)
+	at := c.objects.Dynamic.Resource(v1alpha1.Resource)
 	err = at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(vr.UID)}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c.program.VidraResourceError("delete", vr.Name, object.WithoutValues(err, ownership.Disclosure{}))
@@ -691,7 +666,7 @@ func (c *Client) awaitGone(ctx context.Context, vr *v1alpha1.VidraResource, time
 	if err == nil {
 		return nil
 	}
-	if _, getErr := c.dynamic.Resource(v1alpha1.Resource).Get(ctx, vr.Name, metav1.GetOptions{}); apierrors.IsNotFound(getErr) {
+	if _, getErr := c.objects.Dynamic.Resource(v1alpha1.Resource).Get(ctx, vr.Name, metav1.GetOptions{}); apierrors.IsNotFound(getErr) {
 		return nil
 	}
 	return fmt.Errorf("VidraResource %s is not gone: %w: check that the operator runs, and run the command again", vr.Name, err)

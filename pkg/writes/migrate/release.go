@@ -78,7 +78,7 @@ func released(live *unstructured.Unstructured, manager string, m marks) ([]byte,
 	}
 	entries, changed := live, false
 	for _, name := range m.managers {
-		if !slices.Contains(ownership.Managers(live, name), name) && !hasManager(live, name) {
+		if !hasManager(live, name) {
 			continue
 		}
 		entries, changed = entries.DeepCopy(), true
