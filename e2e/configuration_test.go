@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,15 +16,6 @@ import (
 	"github.com/vidra-operator/vidra/e2e/suite"
 )
 
-// freeAddress returns an address of the loopback interface that no process listens at.
-func freeAddress(t *testing.T) *net.TCPAddr {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().(*net.TCPAddr)
-}
-
 // TestConfigurationOfTheOperator starts an operator with a file that names the ConfigMap of the
 // first operator. It logs what each key means, reconciles the VidraResources of its
 // installation, and serves profiles on the loopback interface only.
@@ -38,7 +28,7 @@ func TestConfigurationOfTheOperator(t *testing.T) {
 			"requeueSyncAfter": "1m", "requeueResourcesAfter": "12m", "queryName": "ArtifactIDs", "eventBasedReconcile": "true", "other": "x",
 		},
 	}))
-	address := freeAddress(t)
+	address := suite.FreeAddress(t)
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "apiVersion: config.infrahub.operators.com/v1alpha1\nkind: OperatorConfiguration\n"+
 		"installation: %s\nfirstOperatorConfig: %s/vidra-config\npprofBindAddress: ':%d'\n", east, ns, address.Port), 0o600))

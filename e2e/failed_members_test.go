@@ -38,6 +38,18 @@ func namespacesOf(t *testing.T, ns, account string) {
 	})
 }
 
+// deployerOf makes the account deployer in a namespace, with rights on Namespaces and on the ConfigMaps of another one.
+func deployerOf(t *testing.T) (home, ns string) {
+	t.Helper()
+	home, ns = newNamespace(t), unique(t)
+	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	newAccount(t, home, "deployer", "configmaps")
+	namespacesOf(t, home, "deployer")
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "deployer"}
+	cluster.GrantTo(t, account, ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
+	return home, ns
+}
+
 // TestFailedMemberKeepsItsContainer removes a Namespace while the requests of the account about an object in it fail: the object stays for another
 // reason than the failure, and so does the Namespace.
 func TestFailedMemberKeepsItsContainer(t *testing.T) {
@@ -60,14 +72,9 @@ func TestFailedMemberKeepsItsContainer(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			home, ns := newNamespace(t), unique(t)
-			require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
-			newAccount(t, home, "deployer", "configmaps")
-			namespacesOf(t, home, "deployer")
-			account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "deployer"}
-			cluster.GrantTo(t, account, ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
+			home, ns := deployerOf(t)
 			fence := configMap("fence", "hello")
-			in := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page\n  namespace: " + ns + "\ndata:\n  greeting: hello\n"
+			in := pageIn(ns, "page", "hello")
 			newVidraResource(t, home, manifests(fence, namespaceOf(ns), in), as("deployer"), adopting(v1alpha1.AdoptAlways))
 			awaitReady(t, home)
 			page, namespace := declaredObject(t, ns, in, "ConfigMap", "page"), declaredObject(t, home, namespaceOf(ns), "Namespace", ns)
@@ -204,12 +211,7 @@ func TestMemberOfTheManifestKeepsItsContainer(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			home, ns := newNamespace(t), unique(t)
-			require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
-			newAccount(t, home, "deployer", "configmaps")
-			namespacesOf(t, home, "deployer")
-			account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: "deployer"}
-			cluster.GrantTo(t, account, ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
+			home, ns := deployerOf(t)
 			fence, in := configMap("fence", "hello"), pageIn(ns, "page", "hello")
 			newVidraResource(t, home, manifests(fence, namespaceOf(ns), in), as("deployer"), adopting(v1alpha1.AdoptIfIdentical))
 			awaitReady(t, home)

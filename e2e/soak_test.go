@@ -178,7 +178,7 @@ func (s *soak) prepare() {
 	var through string
 	s.local, through = proxied(t)
 	s.startRemote()
-	pprof := freeAddress(t).String()
+	pprof := suite.FreeAddress(t).String()
 	s.pprof = "http://" + pprof
 	backstop := min(max(s.length/20, 2*time.Second), time.Minute)
 	s.args = []string{

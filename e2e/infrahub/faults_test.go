@@ -256,10 +256,6 @@ func TestRemovals(t *testing.T) {
 	l.sync()
 	l.await(v1alpha1.SyncReasonSynced)
 	l.awaitGreeting("a", "hello")
-	confirm := func(value string) {
-		require.NoError(t, cluster.MergePatch(l.get(t), `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ConfirmRemovalAnnotation, value))
-	}
-
 	l.Remove(l.id("b"), l.id("c"), l.id("d"))
 	l.request()
 	is := l.await(v1alpha1.SyncReasonConfirmationRequired, "more than half", "kubectl annotate infrahubsync "+l.ns)
@@ -269,7 +265,7 @@ func TestRemovals(t *testing.T) {
 	three := is.Status.PendingRemovals.Confirmation
 
 	l.Remove(l.id("a"))
-	confirm(three) // which is not for all four
+	l.confirm(three) // which is not for all four
 	l.await(v1alpha1.SyncReasonConfirmationRequired, "no artifact any more")
 	l.requireResources(t, "a", "b", "c", "d")
 
@@ -288,7 +284,7 @@ func TestRemovals(t *testing.T) {
 	l.request()
 	is = l.await(v1alpha1.SyncReasonConfirmationRequired, "spec.prune is Confirm")
 	l.requireResources(t, "a", "b", "c")
-	confirm(is.Status.PendingRemovals.Confirmation)
+	l.confirm(is.Status.PendingRemovals.Confirmation)
 	cluster.AwaitGone(t, configMap(l.ns, "c"))
 
 	require.Equal(t, foreign.UID, cluster.GetVidraResource(t, foreign.Name).UID)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -87,15 +86,6 @@ func (l *lab) confirm(value string) {
 	require.NoError(l.t, cluster.MergePatch(l.get(l.t), `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ConfirmRemovalAnnotation, value))
 }
 
-// freeAddress returns an address of this machine that nothing listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
-}
-
 // statusOf returns the status of the answer to a request.
 func statusOf(t *testing.T, method, url string) int {
 	t.Helper()
@@ -111,7 +101,7 @@ func statusOf(t *testing.T, method, url string) int {
 // may name: all of them or, while one has a problem, those of before. Fewer files need a confirmation where VidraResources would.
 func TestPublish(t *testing.T) {
 	require.NoError(t, client.IgnoreAlreadyExists(cluster.Admin.Create(t.Context(), testenv.FluxCRD("ExternalArtifact"))))
-	address := freeAddress(t)
+	address := suite.FreeAddress(t).String()
 	flags := []string{"--infrahub-publish-bind-address=" + address, "--infrahub-publish-url=http://" + address + "/", "--artifact-hosts=127.0.0.1"}
 	l := newLab(t, standin.Options{})
 	l.credentials(nil)
@@ -234,7 +224,7 @@ func TestPublish(t *testing.T) {
 // TestPublishBesideOthers: an ExternalArtifact of another owner stays as it is, and the spec accepts no change that leaves one behind.
 func TestPublishBesideOthers(t *testing.T) {
 	require.NoError(t, client.IgnoreAlreadyExists(cluster.Admin.Create(t.Context(), testenv.FluxCRD("ExternalArtifact"))))
-	address := freeAddress(t)
+	address := suite.FreeAddress(t).String()
 	restartOperator(t, "--infrahub-publish-bind-address="+address, "--infrahub-publish-url=http://"+address)
 	t.Cleanup(func() { restartOperator(t) })
 	l := newLab(t, standin.Options{})

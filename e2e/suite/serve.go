@@ -88,3 +88,12 @@ func certificates(address string) (tls.Certificate, error) {
 	}
 	return *certificate.made, nil
 }
+
+// FreeAddress returns an address of the loopback interface that no process listens at.
+func FreeAddress(t *testing.T) *net.TCPAddr {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().(*net.TCPAddr)
+}
