@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -79,7 +80,7 @@ func run(ctx context.Context, cmd *cobra.Command) int {
 		}
 	}
 	switch {
-	case err == nil, errors.Is(err, syscall.EPIPE): // the reader closed the pipe
+	case err == nil, outputClosed(err):
 		return 0
 	case errors.Is(err, errInterrupted):
 		code = exitInterrupted
@@ -87,6 +88,13 @@ func run(ctx context.Context, cmd *cobra.Command) int {
 	// cobra proposes a command on lines of their own.
 	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "vidra:", oneLine(strings.Join(strings.Fields(reachable(err).Error()), " ")))
 	return code
+}
+
+// outputClosed reports whether the reader of the output ended, as head does. A connection that breaks while a request is sent fails with
+// EPIPE, too, and is an error.
+func outputClosed(err error) bool {
+	file := (*fs.PathError)(nil)
+	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
 }
 
 // interrupted returns errInterrupted for the error of a command that a signal ended.

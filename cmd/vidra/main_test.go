@@ -4,9 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
 	"runtime"
+	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
@@ -48,6 +54,43 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, interrupted(ctx, failed), errInterrupted, "what fails after ctrl-C fails because of it")
 	require.NoError(t, interrupted(ctx, nil), "what has succeeded has succeeded")
+}
+
+// TestOutputClosed has writes that fail with the same number of the system.
+func TestOutputClosed(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	_, closed := writer.WriteString("text")
+	require.NoError(t, writer.Close())
+
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer server.Close() //nolint:errcheck // the test is over
+	conn, err := net.Dial("tcp", server.Addr().String())
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	_, cut := conn.Write([]byte("text"))
+	require.NoError(t, conn.Close())
+
+	for name, tt := range map[string]struct {
+		reason string
+		err    error
+		code   int
+	}{
+		"reader":     {"head has read enough", closed, 0},
+		"connection": {"a request did not reach the API server", &url.Error{Op: "Patch", URL: "https://127.0.0.1/", Err: cut}, exitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorIs(t, tt.err, syscall.EPIPE)
+			var said bytes.Buffer
+			cmd := &cobra.Command{RunE: func(*cobra.Command, []string) error { return fmt.Errorf("writing: %w", tt.err) }, SilenceErrors: true, SilenceUsage: true}
+			cmd.SetArgs(nil)
+			cmd.SetErr(&said)
+			require.Equal(t, tt.code, run(t.Context(), cmd), tt.reason)
+			require.Equal(t, tt.code == 0, said.Len() == 0, said.String())
+		})
+	}
 }
 
 func TestCompletes(t *testing.T) {
