@@ -82,7 +82,7 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 		LineSuppressed: logs.suppressed.WithLabelValues(suppressedObject).Inc,
 	}
 	if o.shard != "" {
-		reconciler.Elsewhere = mgr.GetAPIReader()
+		reconciler.Assignment.Elsewhere = mgr.GetAPIReader()
 	}
 	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
 		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{

@@ -265,7 +265,7 @@ func (r *Runner) undo(o *desired.Object, live *unstructured.Unstructured, scope 
 func (r *Runner) undoOf(o *desired.Object, scope ownership.Scope) ownership.Undo {
 	return ownership.Undo{
 		Manager: r.By.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
-		Keep: o.Exempts, Scope: scope, Known: r.Disclosure(o),
+		Keep: o.Exemptions.Exempts, Scope: scope, Known: r.Disclosure(o),
 	}
 }
 

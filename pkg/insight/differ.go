@@ -133,7 +133,7 @@ func (d *differ) as(former *v1alpha1.VidraResource) *differ {
 	runner := *d.Runner
 	runner.By.Manager = v1alpha1.InstallationOf(former).FieldManager(former.Name)
 	settings := *d.settings
-	settings.Manager = runner.By.Manager
+	settings.Claimant.Manager = runner.By.Manager
 	return &differ{Runner: &runner, moves: d.moves, operator: d.operator, settings: &settings, destination: d.destination, wanted: d.wanted}
 }
 
@@ -377,7 +377,7 @@ func (d *differ) contested(ctx context.Context, diff *ObjectDifference, o *desir
 	var elsewhere []owners.CoOwner
 	drift := d.isDrift(owners.EntryOf(d.VR, o.ID), o)
 	if d.settings.Adopt != v1alpha1.AdoptAlways && !drift {
-		elsewhere = finder.OwnersElsewhere(o.Key, live, others)
+		elsewhere = finder.Claimant.OwnersElsewhere(o.Key, live, others)
 	}
 	contest := (*owners.Conflict)(nil)
 	if !errors.As(owners.Contested(conflict, live, o.Unstructured(), others, elsewhere, drift), &contest) {
@@ -509,7 +509,7 @@ func (d *differ) mayTake(ctx context.Context, o *desired.Object, live, applied *
 	switch {
 	case errors.As(owners.RivalOf(others, o.Unstructured()), &rival):
 		return false, rival.AsFailure(nil, d.Disclosure(o, live)).Message, nil
-	case d.settings.Applied(live):
+	case d.settings.Claimant.Applied(live):
 		return false, "", nil
 	case len(others) >= owners.MaxOwners:
 		return false, owners.Crowded(others).Error(), nil

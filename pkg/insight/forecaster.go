@@ -135,7 +135,7 @@ func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 			fields[i][j].kinds = kinds
 		}
 		found.Fields = append(found.Fields, fields[i]...)
-		if controlled := o.ControllerFields(); len(controlled) > 0 {
+		if controlled := o.Exemptions.ControllerFields(); len(controlled) > 0 {
 			found.Controlled = append(found.Controlled, ControlledFields{
 				APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name, Fields: controlled,
 			})
@@ -195,7 +195,7 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []Con
 	}
 	found := &contested{forecaster: f, object: o}
 	if hpa := f.autoscalers[o.ID]; hpa != "" {
-		if _, sets, _ := unstructured.NestedFieldNoCopy(o.Unstructured().Object, replicas...); sets && !o.Exempts(scaler, replicas) {
+		if _, sets, _ := unstructured.NestedFieldNoCopy(o.Unstructured().Object, replicas...); sets && !o.Exemptions.Exempts(scaler, replicas) {
 			found.add(strings.Join(replicas, "."), scaler, replicas)
 		}
 	}
@@ -282,7 +282,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 		}
 		for _, path := range e.Fields {
 			at, sets := tokens[path]
-			if !sets || at != nil && c.object.Exempts(e.Manager, at) {
+			if !sets || at != nil && c.object.Exemptions.Exempts(e.Manager, at) {
 				continue
 			}
 			field := c.add(path, e.Manager, at)

@@ -204,7 +204,7 @@ func (s *subject) amend(k *Kept, edit *v1alpha1.HistoryEntry, at *desired.Locate
 	}
 	// Later items of a list first, so that none moves before it is removed.
 	slices.SortStableFunc(amendments, func(a, b manifest.Amendment) int { return comparePaths(b.Path, a.Path) })
-	after, err := manifest.Amend(k.Before, at.Position, amendments, manifest.Options{})
+	after, err := manifest.Amend(k.Before, at.Object.Position, amendments, manifest.Options{})
 	if err != nil {
 		return fmt.Errorf("%s in %s: %w: change it at %s", s.title(), in, err, k.Fields[0].Place)
 	}
@@ -219,7 +219,7 @@ func (s *subject) hasField(at *desired.Located, tokens []string) bool {
 		return false
 	}
 	for _, obj := range objects {
-		if obj.Position.Document == at.Position.Document && obj.Position.Line == at.Position.Line {
+		if obj.Position.Document == at.Object.Position.Document && obj.Position.Line == at.Object.Position.Line {
 			return valueAt(obj.Object, tokens) != nil
 		}
 	}

@@ -268,7 +268,7 @@ func (s *subject) disclosure(ctx context.Context) ownership.Disclosure {
 			before = true
 		}
 		if at := s.locations[vr.Name].at; at != nil {
-			versions = append(versions, at.Unstructured)
+			versions = append(versions, at.Object.Unstructured)
 		}
 	}
 	return ownership.Disclose(before, false, false).With(versions...)
@@ -302,7 +302,7 @@ func (s *subject) locateIn(ctx context.Context, vr *v1alpha1.VidraResource) (*lo
 // place is where a field of the object is in the manifest.
 func (l *located) place(path ...string) string {
 	at := *l.Located
-	at.Position.Line, at.Position.Item = l.Line(path...), 0
+	at.Object.Position.Line, at.Object.Position.Item = l.Line(path...), 0
 	return at.In(l.vr)
 }
 

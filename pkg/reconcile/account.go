@@ -26,14 +26,14 @@ func (r *Reconciler) accounts() access.Accounts {
 // no account was there to read it as.
 func (p *pass) rereadIfAccountAllowed() {
 	if s := p.state; s.accountMissing() {
-		s.Stalled, s.Reread = nil, true
+		s.plan.Stalled, s.plan.Reread = nil, true
 	}
 }
 
 // accountMissing reports whether the last reconcile did not read the manifest for want of an
 // account.
 func (s *ownerState) accountMissing() bool {
-	return s.Stalled != nil && s.Stalled.Reason == v1alpha1.ReasonServiceAccountRequired
+	return s.plan.Stalled != nil && s.plan.Stalled.Reason == v1alpha1.ReasonServiceAccountRequired
 }
 
 // enqueueAccounts enqueues the VidraResources that name an account of a namespace whose labels have changed.
@@ -58,21 +58,21 @@ func (p *pass) refuse(ctx context.Context, why object.Failure) (reconcile.Result
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired {
 		return p.block(ctx, why)
 	}
-	p.state.unbegun = p.First
+	p.state.unbegun = p.plan.First
 	return p.stall(ctx, why)
 }
 
 // awaitRights has it noticed when the rights are granted that are missing now.
 func (p *pass) awaitRights(all bool) {
 	s := p.state
-	if p.grants == nil || p.applier.Client == nil { // nil if no request is sent
+	if p.reconciler.grants == nil || p.applier.Client == nil { // nil if no request is sent
 		return
 	}
 	missing := maps.Clone(s.unreadable)
 	if missing == nil {
 		missing = map[access.Right]dynamic.Interface{}
 	}
-	for o := range s.All() {
+	for o := range s.plan.All() {
 		if o.Problem == nil {
 			o.MissingRights = nil
 		}
@@ -80,7 +80,7 @@ func (p *pass) awaitRights(all bool) {
 			missing[right] = p.applier.Client
 		}
 	}
-	for key, status := range s.Watches {
+	for key, status := range s.plan.Watches {
 		if status.State == watchregistry.Degraded && status.Reason == watchregistry.ReasonForbidden {
 			for _, right := range (access.Subject{Cluster: key.Cluster}).Rights(key.GVR, key.Namespace, "list", "watch") {
 				missing[right] = access.ReviewsAsVidra(p.applier.Destination)
@@ -89,14 +89,14 @@ func (p *pass) awaitRights(all bool) {
 	}
 	p.missing = missing
 	if all {
-		p.grants.Await(p.Owner, missing)
+		p.reconciler.grants.Await(p.plan.Settings.Claimant.Owner, missing)
 	}
 }
 
 // granted makes an owner retry the requests that lacked a right.
 func (r *Reconciler) granted(owner trigger.Owner, right access.Right) {
 	gvr := schema.GroupVersionResource{Group: right.Group, Version: right.Version, Resource: right.Resource}
-	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.Cluster, GVR: gvr, Namespace: right.Namespace})
+	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.Subject.Cluster, GVR: gvr, Namespace: right.Namespace})
 	r.Trigger.EnqueueRetry(owner)
 }
 

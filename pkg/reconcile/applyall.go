@@ -29,7 +29,7 @@ func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
 	}
 	run := progress.Start(len(tasks), func() error { return p.noteApplying(ctx) }, func(now progress.Report) error { return p.reportProgress(ctx, now) })
 	defer run.Stop()
-	plan.EachStage(tasks, func(t plan.Task) manifest.Stage { return t.Stage }, func(stage []plan.Task) {
+	plan.EachStage(tasks, func(t plan.Task) manifest.Stage { return t.Object.Stage }, func(stage []plan.Task) {
 		for _, batch := range apply.Batches(stage) {
 			p.applyBatch(ctx, batch, run)
 		}
@@ -42,7 +42,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 	var replaced []apply.Result
 	free := func() {}
 	p.state.lane.apart(func() {
-		if taken, err := p.heavy.Take(ctx, apply.WeightOf(tasks)); err == nil { // otherwise ctx has ended, and the requests say so
+		if taken, err := p.reconciler.heavy.Take(ctx, apply.WeightOf(tasks)); err == nil { // otherwise ctx has ended, and the requests say so
 			free = taken
 		}
 		run.While(func() {
@@ -71,7 +71,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 
 // applyOne does a task in a slot, once no heal of its object runs. begun is false if the reconcile was interrupted before.
 func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, begun bool) {
-	leave := p.slot(ctx, t.Key)
+	leave := p.slot(ctx, t.Object.Key)
 	if p.begun.Add(1) > int64(min(p.applier.Limit, leastTasks)) && p.state.interrupted.Load() {
 		leave(errInterrupted)
 		return apply.Result{}, false
@@ -87,16 +87,16 @@ func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, 
 
 // end records the result of a task, and gives its object back to the loop of objects.
 func (p *pass) end(result apply.Result) {
-	if result.Err == nil && result.Live != nil && result.Why == plan.WhyNew && !result.Begun && result.Cause.Found == nil {
-		p.created = append(p.created, result.ID)
+	if result.Err == nil && result.Live != nil && result.Task.Why == plan.WhyNew && !result.Task.Begun && result.Task.Cause.Found == nil {
+		p.created = append(p.created, result.Task.Object.ID)
 	}
-	p.RecordResult(result)
-	p.release([]*plan.Object{result.Known})
+	p.record.RecordResult(result)
+	p.release([]*plan.Object{result.Task.Known})
 }
 
 // slot waits for a slot for requests about an object. leave releases it after the last request, with its error.
 func (p *pass) slot(ctx context.Context, key trigger.ObjectKey) (leave func(error)) {
-	left, err := p.gate.Routine(ctx, trigger.Heal{Owner: p.Owner, Key: key})
+	left, err := p.reconciler.gate.Routine(ctx, trigger.Heal{Owner: p.plan.Settings.Claimant.Owner, Key: key})
 	if err != nil { // ctx has ended, and the requests say so
 		return func(error) {}
 	}
@@ -123,7 +123,7 @@ func (p *pass) await(t plan.Task) plan.Task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.awaitLocked(t.Known)
-	return t.Settled(p.Now)
+	return t.Settled(p.plan.Now)
 }
 
 func (r *Reconciler) limit() int {
@@ -140,7 +140,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	errs := make([]error, len(todo.Apply))
 	p.applier.Parallel(len(todo.Apply), func(i int) {
 		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew && (met[i].Known.Problem != nil || met[i].Known.Foreign) {
-			leave := p.slot(ctx, met[i].Key)
+			leave := p.slot(ctx, met[i].Object.Key)
 			defer func() { leave(errs[i]) }()
 			met[i], errs[i] = p.applier.Preflight(ctx, met[i])
 		}
@@ -155,14 +155,14 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 			t.Known.Leave()
 			continue
 		}
-		why := object.Explain(errs[i], t.GVK, t.ID, t.Disclosure(t.Known.WasSensitive(), t.Cause.Found))
+		why := object.Explain(errs[i], t.Object.GVK, t.Object.ID, t.Object.Disclosure(t.Known.WasSensitive(), t.Cause.Found))
 		t.Known.Problem = &why
-		p.NoteRefusal(t.Known, errs[i])
-		p.applier.Refused(t.Known, errs[i], t.Key, "get", "patch")
+		p.plan.NoteRefusal(t.Known, errs[i])
+		p.applier.Refused(t.Known, errs[i], t.Object.Key, "get", "patch")
 		if refused := new(owners.Refusal); errors.As(errs[i], &refused) {
 			t.Known.Entry = nil
 		}
-		p.state.Reread = p.state.Reread || object.KindGone(errs[i])
+		p.state.plan.Reread = p.state.plan.Reread || object.KindGone(errs[i])
 	}
 	return todo
 }
@@ -171,13 +171,13 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 // should be is unknown, so they are compared with what was applied last, and not
 // changed. Failures are compared again when the manifest can be read.
 func (p *pass) skipAll(ctx context.Context, why object.Failure) {
-	decision := policy.OfUnreadable(p.VR, why.Reason)
+	decision := policy.OfUnreadable(p.plan.VR, why.Reason)
 	var tasks []plan.Task
-	for _, o := range p.state.Manifest {
+	for _, o := range p.state.plan.Manifest {
 		d, entry := o.Desired, o.Entry
-		cause, changed := p.Causes.Objects[d.Key]
+		cause, changed := p.plan.Causes.Objects[d.Key]
 		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.Configuration && d.Key.Cluster == p.applier.Destination.Name() &&
-			access.ObjectOutOfScope(p.applier.Allowed, o.ID) == nil {
+			access.ObjectOutOfScope(p.applier.Settings.Allowed, o.ID) == nil {
 			tasks = append(tasks, plan.Task{Object: d, Known: o, Why: plan.WhyDrift, Cause: cause, Decision: decision})
 		}
 	}
@@ -185,8 +185,8 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	p.applier.Parallel(len(tasks), func(i int) { results[i], begun[i] = p.applyOne(ctx, tasks[i]) })
 	for i, r := range results {
 		if r.Err == nil && begun[i] {
-			delete(p.PendingDrift, r.Key)
-			p.RecordResult(r)
+			delete(p.plan.PendingDrift, r.Task.Object.Key)
+			p.record.RecordResult(r)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 	var replaced []int
 	for i, r := range results {
 		if r.Replace != nil {
-			r.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Configuration, UID: string(r.Replace.GetUID())}
+			r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Replace.GetUID())}
 			replaced = append(replaced, i)
 		}
 	}
@@ -210,9 +210,9 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 		if r.Err = written; r.Err != nil {
 			return
 		}
-		if p.applier.Watched {
-			p.Index.ExpectRemoval(p.Owner, r.Key)
+		if p.applier.Settings.Watched {
+			p.reconciler.Index.ExpectRemoval(p.plan.Settings.Claimant.Owner, r.Task.Object.Key)
 		}
-		r.Err = p.applier.Delete(ctx, r.Key, r.Replace)
+		r.Err = p.applier.Delete(ctx, r.Task.Object.Key, r.Replace)
 	})
 }

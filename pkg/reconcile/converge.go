@@ -37,7 +37,7 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 	}
 	answer := limits.NotAsked
 	defer func() { r.gate.Leave(h, answer) }()
-	ctx, left, done := r.Healing(ctx, h.Owner)
+	ctx, left, done := r.Assignment.Healing(ctx, h.Owner)
 	defer done()
 	one := r.beginHeal(ctx, h, left)
 	if one == nil {
@@ -70,10 +70,10 @@ type healing struct {
 // leftShard reads the VidraResource from the API server, as a cache may be behind, and reports whether another shard reconciles it.
 func (p *pass) leftShard(ctx context.Context) (bool, error) {
 	now := &v1alpha1.VidraResource{}
-	if err := p.API.Get(ctx, p.Owner, now); err != nil {
-		return false, fmt.Errorf("read VidraResource %s, which another shard may reconcile: %w", p.Owner.Name, err)
+	if err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, now); err != nil {
+		return false, fmt.Errorf("read VidraResource %s, which another shard may reconcile: %w", p.plan.Settings.Claimant.Owner.Name, err)
 	}
-	return !p.Shard.Has(now), nil
+	return !p.reconciler.Assignment.Shard.Has(now), nil
 }
 
 // beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the
@@ -87,7 +87,7 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 	}
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
-	o := s.At(h.Key)
+	o := s.plan.At(h.Key)
 	if o != nil && (o.Reserved || o.Healing) {
 		return nil // release and endHeal resume it
 	}
@@ -96,9 +96,9 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 		return nil
 	}
 	if r.isCurrent(h.Owner, s, vr) {
-		p := r.passOn(h.Owner, vr, s, v1alpha1.ShardsOf(vr, r.Shard))
+		p := r.passOn(h.Owner, vr, s, v1alpha1.ShardsOf(vr, r.Assignment.Shard))
 		if p.connectAgain(ctx) && p.applier.Destination.Name() == h.Key.Cluster {
-			if task, ok := p.HealTask(ctx, o, cause); ok {
+			if task, ok := p.plan.HealTask(ctx, o, cause); ok {
 				s.lane.beginLocked(o)
 				return &healing{p, o, task}
 			}
@@ -118,11 +118,11 @@ func (r *Reconciler) handOver(h trigger.Heal) {
 // isCurrent reports whether a state belongs to a VidraResource as the cache has it: a reconcile has read it and its
 // sources. The lane must be locked.
 func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.VidraResource) bool {
-	_, held := r.Installation.HeldByAnother(vr)
-	if s.lane.closed || held || !r.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.stateOf(owner) != s || !r.isOf(s, vr) {
+	_, held := r.Assignment.Installation.HeldByAnother(vr)
+	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.stateOf(owner) != s || !r.isOf(s, vr) {
 		return false
 	}
-	if s.Generation != vr.Generation || s.Stalled != nil || s.dropped || s.unbegun || !vr.WatchesEvents() || !slices.Equal(s.Shards, v1alpha1.ShardsOf(vr, r.Shard)) {
+	if s.plan.Generation != vr.Generation || s.plan.Stalled != nil || s.dropped || s.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
 		return false
 	}
 	changed, _ := r.sourcesChanged(vr, s)
@@ -133,18 +133,18 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 func (r *Reconciler) isOf(s *ownerState, vr *v1alpha1.VidraResource) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return s.UID == vr.UID
+	return s.plan.UID == vr.UID
 }
 
 // connectAgain is connect for a VidraResource that was connected before. It changes nothing. It reports whether
 // requests can be sent to the same destination with the same rights.
 func (p *pass) connectAgain(ctx context.Context) bool {
-	destination, scope, err := p.destinations().Find(p.Owner, p.VR.Spec.Destination.Server)
-	if err != nil || !scope.Same(p.state.scope) || !access.Usable(destination) || access.OutOfScope(scope, p.VR) != nil || p.kubeconfigChanged(destination) {
+	destination, scope, err := p.reconciler.destinations().Find(p.plan.Settings.Claimant.Owner, p.plan.VR.Spec.Destination.Server)
+	if err != nil || !scope.Same(p.state.scope) || !access.Usable(destination) || access.OutOfScope(scope, p.plan.VR) != nil || p.kubeconfigChanged(destination) {
 		return false
 	}
-	client, user, why := p.accounts().ClientOf(ctx, p.VR, destination)
-	p.applier.Destination, p.applier.Allowed, p.applier.Client, p.applier.User = destination, scope, client, user
+	client, user, why := p.reconciler.accounts().ClientOf(ctx, p.plan.VR, destination)
+	p.applier.Destination, p.applier.Settings.Allowed, p.applier.Client, p.applier.User = destination, scope, client, user
 	return why == nil
 }
 
@@ -178,9 +178,9 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 		defer s.lane.mu.Unlock()
 		defer s.lane.endLocked(one.object)
 		reverts, report, after = p.recordHeal(one, result)
-		reported = s.Status
+		reported = s.plan.Status
 	}()
-	r.record(h.Owner, object.ReferenceToOwner(p.VR), reported, reported, reverts)
+	r.record(h.Owner, object.ReferenceToOwner(p.plan.VR), reported, reported, reverts)
 	if report {
 		r.Trigger.Report(h.Owner, after)
 	}
@@ -191,7 +191,7 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 // and when a reconcile has to report the rest. The lane must be locked.
 func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.Change, report bool, after time.Duration) {
 	s, o := p.state, one.object
-	p.Now = time.Now()
+	p.plan.Now = time.Now()
 	if o.Desired == nil || o.Entry == nil { // it has left the manifest meanwhile, and is not removed yet
 		left := *o
 		left.Desired, left.Entry = one.task.Object, o.Entry
@@ -202,15 +202,15 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 		entry := *o.Entry // a reconcile may be reading the other one
 		o.Entry = &entry
 	}
-	before, noted := *one.task.Known, len(s.PendingEvents)
-	result.Known = o
-	p.RecordResult(result)
-	if len(p.PendingDrift) > 0 { // it is tried again by a reconcile
-		s.Schedule.Attempted(true, false, p.Now)
-		p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift})
+	before, noted := *one.task.Known, len(s.plan.PendingEvents)
+	result.Task.Known = o
+	p.record.RecordResult(result)
+	if len(p.plan.PendingDrift) > 0 { // it is tried again by a reconcile
+		s.plan.Schedule.Attempted(true, false, p.plan.Now)
+		p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift})
 	}
-	rest := s.PendingEvents[:noted:noted]
-	for _, change := range s.PendingEvents[noted:] {
+	rest := s.plan.PendingEvents[:noted:noted]
+	for _, change := range s.plan.PendingEvents[noted:] {
 		switch change.Action {
 		case events.Restored, events.Recreated, events.Relabelled:
 			reverts = append(reverts, change)
@@ -218,15 +218,15 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 			rest = append(rest, change)
 		}
 	}
-	s.PendingEvents = rest
-	now := len(rest) > noted || len(p.PendingDrift) > 0 || s.Reread || o.Problem != nil || o.Drift != nil || o.Entry == nil ||
+	s.plan.PendingEvents = rest
+	now := len(rest) > noted || len(p.plan.PendingDrift) > 0 || s.plan.Reread || o.Problem != nil || o.Drift != nil || o.Entry == nil ||
 		o.Contention.Contended() || !equality.Semantic.DeepEqual(before.Entry, o.Entry) || o.Additions != before.Additions ||
 		!slices.Equal(o.Warnings, before.Warnings)
 	switch {
 	case now:
 		return reverts, true, 0
-	case s.Schedule.Flush.IsZero():
+	case s.plan.Schedule.Flush.IsZero():
 		return reverts, false, 0
 	}
-	return reverts, true, max(time.Until(s.Schedule.Flush), time.Millisecond)
+	return reverts, true, max(time.Until(s.plan.Schedule.Flush), time.Millisecond)
 }

@@ -75,7 +75,7 @@ func (o *objectLoop) work(t *testing.T) {
 }
 
 func (o *objectLoop) objectOf(name string) *plan.Object {
-	return o.states[faulty].Objects[object.Identity{GroupKind: fixture.ConfigMapKind.GroupKind(), Namespace: "default", Name: name}]
+	return o.states[faulty].plan.Objects[object.Identity{GroupKind: fixture.ConfigMapKind.GroupKind(), Namespace: "default", Name: name}]
 }
 
 // TestConverge: an edit of an object whose configuration is applied is reverted without a reconcile, and reported at once. All else is
@@ -100,7 +100,7 @@ func TestConverge(t *testing.T) {
 			t.Helper()
 			o.edit(t, colors("b"))
 		}, handedOver: true},
-		"OtherVidraResource": {reason: "Its name is that of another one now.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].UID = "former" }, handedOver: true},
+		"OtherVidraResource": {reason: "Its name is that of another one now.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].plan.UID = "former" }, handedOver: true},
 		"Suspended": {reason: "Edits of suspended VidraResources stay.", before: func(t *testing.T, o *objectLoop) {
 			t.Helper()
 			vr := o.get(t)
@@ -115,7 +115,7 @@ func TestConverge(t *testing.T) {
 		"Closed":      {reason: "Another shard may reconcile it.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].lane.close() }, handedOver: true},
 		"Outdated":    {reason: "Its state is made anew.", before: func(_ *testing.T, o *objectLoop) { o.restartState(faulty) }, handedOver: true},
 		"Unbegun":     {reason: "The reconcile before it failed.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].unbegun = true }, handedOver: true},
-		"Unread":      {reason: "The manifest could not be read.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].Stalled = &object.Failure{} }, handedOver: true},
+		"Unread":      {reason: "The manifest could not be read.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].plan.Stalled = &object.Failure{} }, handedOver: true},
 		"LeftBehind":  {reason: "The manifest lacks it.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Desired = nil }, handedOver: true},
 		"Unapplied":   {reason: "It is applied by a reconcile.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Entry.Configuration = "former" }, handedOver: true},
 		"Problem":     {reason: "The backoff of a failed object holds.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Fail(v1alpha1.ReasonApplyFailed, "it is refused") }, handedOver: true},
@@ -159,7 +159,7 @@ func TestHealBesideAReconcile(t *testing.T) {
 			waits <- struct{}{}
 			<-answered
 		}
-		o.states[faulty].Heals, o.states[faulty].Schedule.Flush = 1, time.Now()
+		o.states[faulty].plan.Unreported.Heals, o.states[faulty].plan.Schedule.Flush = 1, time.Now()
 		reconciled := make(chan error)
 		go func() { _, err := o.pass(t); reconciled <- err }()
 		<-waits
@@ -167,7 +167,7 @@ func TestHealBesideAReconcile(t *testing.T) {
 		o.work(t)
 		require.Equal(t, []string{"a"}, o.done, "the heal does not wait")
 		require.Contains(t, o.told, events.ReasonDriftCorrected)
-		require.EqualValues(t, 1, o.states[faulty].Heals, "the status that is being written does not count it")
+		require.EqualValues(t, 1, o.states[faulty].plan.Unreported.Heals, "the status that is being written does not count it")
 		close(answered)
 		require.NoError(t, <-reconciled)
 		o.writing = nil
@@ -369,10 +369,10 @@ func TestHealOfAnObjectThatLeaves(t *testing.T) {
 		require.NotNil(t, one)
 		require.Nil(t, o.beginHeal(t.Context(), h, false), "one at a time")
 		result := one.pass.applier.Apply(t.Context(), one.task)
-		s.SetManifest(nil)
-		s.ForgetUnused()
+		s.plan.SetManifest(nil)
+		s.plan.ForgetUnused()
 		o.endHeal(t.Context(), h, one, result)
-		require.EqualValues(t, 1, s.Heals)
+		require.EqualValues(t, 1, s.plan.Unreported.Heals)
 		require.Zero(t, s.lane.healing)
 		require.Contains(t, o.told, events.ReasonDriftCorrected)
 		require.NotNil(t, o.objectOf("a").Entry, "it is removed by a reconcile")
@@ -404,7 +404,7 @@ func TestCauseThatAHealHasReverted(t *testing.T) {
 		o.Trigger.RequeueCauses(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{healOf("a").Key: {Deleted: true, Since: held}}})
 		require.Empty(t, o.mustPass(t))
 		require.Empty(t, o.told)
-		require.EqualValues(t, 1, o.states[faulty].Heals)
+		require.EqualValues(t, 1, o.states[faulty].plan.Unreported.Heals)
 		delete(o.kept, "a")
 		require.Equal(t, []string{"a"}, o.mustPass(t, "a"), "a later change is reverted")
 	})
@@ -476,7 +476,7 @@ func TestLabelOfAnotherShard(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := newObjectLoop(t, colors("a"), func(o *objectLoop) { o.Shard, o.API = "team=one", &tc.now })
+				o := newObjectLoop(t, colors("a"), func(o *objectLoop) { o.Assignment.Shard, o.API = "team=one", &tc.now })
 				o.deleted(t, "a")
 				o.work(t)
 				require.Equal(t, tc.done, o.done, tc.reason)
@@ -487,7 +487,7 @@ func TestLabelOfAnotherShard(t *testing.T) {
 				}
 				require.Equal(t, tc.later, o.mustPass(t), "%s That is reported.", tc.reason)
 				tc.now = shardReader{labels: map[string]string{"team": "one"}}
-				o.states[faulty].Schedule.Retry = time.Now()
+				o.states[faulty].plan.Schedule.Retry = time.Now()
 				require.Contains(t, o.mustPass(t), "a", "The cause waits until it is known.")
 			})
 		})

@@ -57,18 +57,18 @@ func isReady(vr *v1alpha1.VidraResource) bool {
 // awaitedDependency returns why the VidraResource waits for others; nil if all are Ready. It sends no request but for VidraResources of
 // other shards.
 func (p *pass) awaitedDependency(ctx context.Context) *object.Failure {
-	if len(p.VR.Spec.DependsOn) == 0 {
+	if len(p.plan.VR.Spec.DependsOn) == 0 {
 		return nil
 	}
 	var waits []string
 	until := time.Time{}
-	lookup := owners.Lookup{Cache: p.Client, Elsewhere: p.Elsewhere}
-	for _, d := range p.VR.Spec.DependsOn {
+	lookup := owners.Lookup{Cache: p.reconciler.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
+	for _, d := range p.plan.VR.Spec.DependsOn {
 		vr, elsewhere, err := lookup.Get(ctx, d.Name)
 		if why := unreadiness(d.Name, vr, err); why != "" {
 			waits = append(waits, why)
-			if elsewhere || err != nil || p.Elsewhere != nil && vr == nil { // no event of the cache ends it
-				until = p.Now.Add(elsewhereRetry)
+			if elsewhere || err != nil || p.reconciler.Assignment.Elsewhere != nil && vr == nil { // no event of the cache ends it
+				until = p.plan.Now.Add(elsewhereRetry)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (p *pass) awaitedDependency(ctx context.Context) *object.Failure {
 		return nil
 	}
 	message := "spec.dependsOn: " + strings.Join(waits, "; ")
-	if path := cycle(ctx, &lookup, p.VR); path != "" {
+	if path := cycle(ctx, &lookup, p.plan.VR); path != "" {
 		message += ". They depend on each other, so that none is applied: " + path + ". Remove one of them from spec.dependsOn"
 	}
 	return &object.Failure{Reason: v1alpha1.ReasonDependencyNotReady, Message: message, Awaited: true, Until: until}
@@ -133,13 +133,13 @@ func cycle(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResou
 // keepsApplied reports whether the manifest that was applied is used, because a newer one has to wait.
 func (p *pass) keepsApplied() bool {
 	s := p.state
-	if p.waiting == nil || s.unapplied || s.dropped || s.Stalled != nil || len(s.Manifest) == 0 || !s.scope.Same(p.applier.Allowed) {
+	if p.waiting == nil || s.unapplied || s.dropped || s.plan.Stalled != nil || len(s.plan.Manifest) == 0 || !s.scope.Same(p.applier.Settings.Allowed) {
 		return false
 	}
-	if s.Generation == p.VR.Generation && !p.Scope.Sources {
+	if s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources {
 		return s.behind
 	}
-	s.Generation, s.behind = p.VR.Generation, true
+	s.plan.Generation, s.behind = p.plan.VR.Generation, true
 	return true
 }
 
@@ -150,9 +150,9 @@ func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 		s.unapplied, s.waits = false, false
 		return todo
 	}
-	todo, waits := p.HoldBack(todo, *p.waiting)
-	p.Waits = p.Waits || s.behind
-	if p.Scope.All || waits {
+	todo, waits := p.plan.HoldBack(todo, *p.waiting)
+	p.plan.Waits = p.plan.Waits || s.behind
+	if p.plan.Scope.All || waits {
 		s.waits = waits || s.behind
 	}
 	if !s.waits {
@@ -164,15 +164,15 @@ func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 // dependents returns why the deletion of the VidraResource waits for those that depend on it, and until when; nil if it does not. One that
 // the VidraResource depends on itself is not waited for.
 func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
-	deleted := p.VR.DeletionTimestamp
+	deleted := p.plan.VR.DeletionTimestamp
 	if deleted.IsZero() {
 		return nil, time.Time{}
 	}
 	var list v1alpha1.VidraResourceList
-	if err := p.Client.List(ctx, &list, client.MatchingFields{dependsOnField: p.VR.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return &object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "it is not known which VidraResources depend on it: " + err.Error()}, p.Now.Add(time.Second)
+	if err := p.reconciler.Client.List(ctx, &list, client.MatchingFields{dependsOnField: p.plan.VR.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return &object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "it is not known which VidraResources depend on it: " + err.Error()}, p.plan.Now.Add(time.Second)
 	}
-	lookup := owners.Lookup{Cache: p.Client, Elsewhere: p.Elsewhere}
+	lookup := owners.Lookup{Cache: p.reconciler.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
 	needs := p.prerequisites(ctx, &lookup)
 	for i := range list.Items {
 		dependent := &list.Items[i]
@@ -181,7 +181,7 @@ func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 			limit, state = dependentsLimit, "it is being deleted"
 		}
 		until := deleted.Add(limit)
-		if dependent.Name == p.VR.Name || needs[dependent.Name] || !p.Now.Before(until) {
+		if dependent.Name == p.plan.VR.Name || needs[dependent.Name] || !p.plan.Now.Before(until) {
 			continue
 		}
 		return &object.Failure{Reason: v1alpha1.ReasonDeleting, Awaited: true, Message: fmt.Sprintf(
@@ -193,7 +193,7 @@ func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 
 // prerequisites returns the VidraResources that this one depends on, itself or through others.
 func (p *pass) prerequisites(ctx context.Context, lookup *owners.Lookup) map[string]bool {
-	all, next := map[string]bool{}, dependsOn(p.VR)
+	all, next := map[string]bool{}, dependsOn(p.plan.VR)
 	for len(next) > 0 && len(all) < maxDependencies {
 		name := next[0]
 		next = next[1:]

@@ -57,38 +57,38 @@ func (r *Reconciler) destinations() *access.Destinations {
 // connect finds the destination, and the client that reads and writes its objects. It returns the reason for which nothing can
 // be done.
 func (p *pass) connect(ctx context.Context) *object.Failure {
-	destination, scope, err := p.destinations().Find(p.Owner, p.VR.Spec.Destination.Server)
+	destination, scope, err := p.reconciler.destinations().Find(p.plan.Settings.Claimant.Owner, p.plan.VR.Spec.Destination.Server)
 	if err != nil {
 		if errors.Is(err, access.ErrServedByAnother) {
 			p.state.lane.closeLocked()
-			p.forget(p.Owner)
+			p.reconciler.forget(p.plan.Settings.Claimant.Owner)
 		}
 		p.starting = errors.Is(err, cluster.ErrStarting)
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: err.Error()}
 	}
-	kubeconfig := p.state.Kubeconfig
+	kubeconfig := p.state.plan.Kubeconfig
 	remote, is := destination.(*cluster.Cluster)
-	isRemote := is && destination != p.Local
+	isRemote := is && destination != p.reconciler.Local
 	if isRemote {
-		p.Watches.AddCluster(remote.Name(), remote)
-		if p.noteKubeconfig(remote); p.state.Kubeconfig != kubeconfig && p.state.ClusterUID != "" {
-			p.state.FormerClusterUID, p.state.ClusterUID = p.state.ClusterUID, "" // of another cluster, as far as is known
-			p.state.FormerKubeconfig = kubeconfig
+		p.reconciler.Watches.AddCluster(remote.Name(), remote)
+		if p.noteKubeconfig(remote); p.state.plan.Kubeconfig != kubeconfig && p.state.plan.ClusterUID != "" {
+			p.state.plan.FormerClusterUID, p.state.plan.ClusterUID = p.state.plan.ClusterUID, "" // of another cluster, as far as is known
+			p.state.plan.FormerKubeconfig = kubeconfig
 		}
 	} else {
-		p.state.Kubeconfig, p.state.ClusterUID, p.state.FormerClusterUID = "", "", ""
+		p.state.plan.Kubeconfig, p.state.plan.ClusterUID, p.state.plan.FormerClusterUID = "", "", ""
 	}
-	p.applier.Destination, p.applier.Allowed = destination, scope
+	p.applier.Destination, p.applier.Settings.Allowed = destination, scope
 	var why *object.Failure
-	if p.applier.Client, p.applier.User, why = p.accounts().ClientOf(ctx, p.VR, destination); why != nil {
+	if p.applier.Client, p.applier.User, why = p.reconciler.accounts().ClientOf(ctx, p.plan.VR, destination); why != nil {
 		return why
 	}
-	if why := access.OutOfScope(scope, p.VR); why != nil {
+	if why := access.OutOfScope(scope, p.plan.VR); why != nil {
 		return why
 	}
 	why, p.starting = access.Unreachable(destination)
 	if why != nil && !p.starting {
-		p.starting = errors.Is(destination.Unreachable(), cluster.ErrUnmatched) && p.VR.Status.ObservedGeneration == 0 && time.Since(p.state.writes.Begun) < kubeconfigGrace
+		p.starting = errors.Is(destination.Unreachable(), cluster.ErrUnmatched) && p.plan.VR.Status.ObservedGeneration == 0 && time.Since(p.state.writes.Begun) < kubeconfigGrace
 	}
 	if why == nil && isRemote {
 		why = p.noteIdentity(ctx, remote, kubeconfig)
@@ -102,25 +102,25 @@ func (p *pass) noteKubeconfig(remote *cluster.Cluster) {
 	if digest == "" {
 		return
 	}
-	place := kubeconfigPlace(p.VR, remote.Name())
-	if was, known := p.state.Keys.Open(place, p.state.Kubeconfig); known && was != digest {
-		p.Note(events.Change{Action: events.Rotated, Object: object.ReferenceToOwner(p.VR), Note: fmt.Sprintf(
+	place := kubeconfigPlace(p.plan.VR, remote.Name())
+	if was, known := p.state.plan.Keys.Open(place, p.state.plan.Kubeconfig); known && was != digest {
+		p.plan.Note(events.Change{Action: events.Rotated, Object: object.ReferenceToOwner(p.plan.VR), Note: fmt.Sprintf(
 			"uses the changed kubeconfig in Secret %s for its destination %s", secret, remote.Name())})
 	}
-	p.state.Kubeconfig = p.state.Keys.Seal(place, digest)
+	p.state.plan.Kubeconfig = p.state.plan.Keys.Seal(place, digest)
 }
 
 // kubeconfigChanged reports whether a destination has another kubeconfig than a reconcile has noted, so that it may be another cluster, or whether
 // that is not known yet.
 func (p *pass) kubeconfigChanged(destination access.Destination) bool {
-	if p.state.FormerClusterUID != "" {
+	if p.state.plan.FormerClusterUID != "" {
 		return true
 	}
 	digest := access.KubeconfigOf(destination)
 	if digest == "" { // the local cluster
 		return false
 	}
-	was, known := p.state.Keys.Open(kubeconfigPlace(p.VR, destination.Name()), p.state.Kubeconfig)
+	was, known := p.state.plan.Keys.Open(kubeconfigPlace(p.plan.VR, destination.Name()), p.state.plan.Kubeconfig)
 	return !known || was != digest
 }
 
@@ -145,13 +145,13 @@ func (r *Reconciler) forgetCluster(server string) {
 // isSame reports whether an object of the destination is also the object of its name at the destination of another
 // VidraResource, which is another URL. See access.Identities.IsSame.
 func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
-	return p.identities.IsSame(ctx, p.applier.Destination, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
-		return p.destinations().Borrow(vr.Spec.Destination.Server, p.forgetCluster)
+	return p.reconciler.identities.IsSame(ctx, p.applier.Destination, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
+		return p.reconciler.destinations().Borrow(vr.Spec.Destination.Server, p.reconciler.forgetCluster)
 	}, func(at access.Destination) types.UID {
 		if at == nil {
 			return ""
 		}
-		is, known := p.state.Keys.Open(kubeconfigPlace(vr, at.Name()), vr.Status.KubeconfigDigest)
+		is, known := p.state.plan.Keys.Open(kubeconfigPlace(vr, at.Name()), vr.Status.KubeconfigDigest)
 		if !known || is != access.KubeconfigOf(at) {
 			return "" // asked for with another kubeconfig, or none is left, or by another installation
 		}
@@ -164,32 +164,32 @@ func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigg
 // begin anew: the destination is another cluster, or that is not known yet.
 func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeconfigBefore string) *object.Failure {
 	s := p.state
-	former := types.UID(s.FormerClusterUID)
-	if former == "" && (!p.Scope.All || s.ClusterUID != "" && s.Kubeconfig == kubeconfigBefore) {
+	former := types.UID(s.plan.FormerClusterUID)
+	if former == "" && (!p.plan.Scope.All || s.plan.ClusterUID != "" && s.plan.Kubeconfig == kubeconfigBefore) {
 		return nil
 	}
 	var uid types.UID
 	var err error
-	s.lane.apart(func() { uid, err = p.identities.Of(ctx, remote) })
+	s.lane.apart(func() { uid, err = p.reconciler.identities.Of(ctx, remote) })
 	switch {
 	case former != "" && err != nil && !apierrors.IsForbidden(err):
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: fmt.Sprintf(
 			"%s has another kubeconfig, and it is not known whether it is the same cluster: %v", remote.Name(), err)}
 	case err != nil: // no right shows it
-		s.FormerClusterUID = ""
+		s.plan.FormerClusterUID = ""
 		return nil
 	}
-	s.ClusterUID, s.FormerClusterUID = string(uid), ""
+	s.plan.ClusterUID, s.plan.FormerClusterUID = string(uid), ""
 	if former == "" || former == uid {
 		return nil
 	}
 	p.noteReplaced(remote, former, uid)
 	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
-	for _, o := range s.Manifest {
-		p.Index.Forget(p.Owner, o.Desired.Key)
+	for _, o := range s.plan.Manifest {
+		p.reconciler.Index.Forget(p.plan.Settings.Claimant.Owner, o.Desired.Key)
 	}
-	s.Empty()
-	s.loaded, p.starting, p.Causes.All = false, true, true
+	s.plan.Empty()
+	s.loaded, p.starting, p.plan.Causes.All = false, true, true
 	return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "it is another cluster now"}
 }
 
@@ -199,7 +199,7 @@ const maxLeft = 3
 // noteReplaced reports that the destination is another cluster than before: the objects in the former one stay there.
 func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 	var names []string
-	for _, o := range p.state.Inventory() {
+	for _, o := range p.state.plan.Inventory() {
 		names = append(names, o.ID.String())
 	}
 	if len(names) == 0 {
@@ -210,8 +210,8 @@ func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 	if more := len(names) - maxLeft; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	regarding, now := object.ReferenceToOwner(p.VR), p.state.Status
-	p.record(p.Owner, regarding, now, now, []events.Change{{Action: events.Rotated, Object: regarding, Note: fmt.Sprintf(
+	regarding, now := object.ReferenceToOwner(p.plan.VR), p.state.plan.Status
+	p.reconciler.record(p.plan.Settings.Claimant.Owner, regarding, now, now, []events.Change{{Action: events.Rotated, Object: regarding, Note: fmt.Sprintf(
 		"has another cluster as its destination %s (UID %s of the Namespace kube-system, before %s): the objects in the former one stay there, unmanaged: %s",
 		remote.Name(), uid, former, text)}})
 }
@@ -219,16 +219,16 @@ func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 // block ends a reconcile that cannot do anything at present. Applied objects stay unchanged and in the inventory, and the work
 // is done later.
 func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result, error) {
-	p.state.unbegun = p.First
+	p.state.unbegun = p.plan.First
 	if p.starting {
 		p.requeueCauses()
 		return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
 	}
-	if p.Causes.Objects != nil {
-		p.PendingDrift = p.Causes.Objects
+	if p.plan.Causes.Objects != nil {
+		p.plan.PendingDrift = p.plan.Causes.Objects
 	}
 	result, err := p.finish(ctx, status.Outcome{Blocked: &why})
-	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{All: true})
+	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{All: true})
 	return result, err
 }
 
@@ -238,19 +238,19 @@ func (p *pass) conclude(ctx context.Context, o status.Outcome) (reconcile.Result
 	if access.Usable(p.applier.Destination) {
 		return p.finish(ctx, o)
 	}
-	p.requeuePending(p.Scope.All)
+	p.requeuePending(p.plan.Scope.All)
 	return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
 }
 
 // releaseAll ends the finalization of a VidraResource whose objects are to stay, at a
 // cluster that cannot be reached: they are unchanged.
 func (p *pass) releaseAll() bool {
-	if !p.VR.Orphans() {
+	if !p.plan.VR.Orphans() {
 		return false
 	}
 	s := p.state
-	for _, o := range s.Inventory() {
-		p.Note(events.Change{Action: events.Orphaned, Object: object.ReferenceTo(o.ID, object.GVKOf(o.Entry), "")})
+	for _, o := range s.plan.Inventory() {
+		p.plan.Note(events.Change{Action: events.Orphaned, Object: object.ReferenceTo(o.ID, object.GVKOf(o.Entry), "")})
 		o.Entry, o.Problem = nil, nil
 	}
 	return true

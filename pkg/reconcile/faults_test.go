@@ -310,7 +310,7 @@ func TestForeignObjectCostsNoWrites(t *testing.T) {
 	require.Equal(t, []string{"status", "a", "status"}, l.mustPass(t))
 	require.False(t, l.ready(t))
 	for range 3 {
-		l.states[faulty].Schedule.Retry = time.Now()
+		l.states[faulty].plan.Schedule.Retry = time.Now()
 		require.Empty(t, l.mustPass(t), "a problem that stays is written once")
 	}
 	require.Len(t, l.get(t).Status.ManagedResources, 1, "what is somebody else's is not in the inventory")
@@ -386,7 +386,7 @@ func TestEventsDoNotRetryWhatFailed(t *testing.T) {
 	}
 	require.Equal(t, 20, heals, "everything else heals at full speed")
 	require.LessOrEqual(t, tries, 2, "what failed waits for its time")
-	require.LessOrEqual(t, l.states[faulty].Schedule.Retries, 2, "and its time is not pushed away")
+	require.LessOrEqual(t, l.states[faulty].plan.Schedule.Retries, 2, "and its time is not pushed away")
 }
 
 func TestStringDataIsOurs(t *testing.T) {

@@ -25,29 +25,29 @@ import (
 func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	s := p.state
 	s.lane.closeLocked() // a heal would create removed objects again
-	if !controllerutil.ContainsFinalizer(p.VR, p.Installation.Finalizer()) {
-		p.forget(p.Owner)
+	if !controllerutil.ContainsFinalizer(p.plan.VR, p.reconciler.Assignment.Installation.Finalizer()) {
+		p.reconciler.forget(p.plan.Settings.Claimant.Owner)
 		return reconcile.Result{}, nil
 	}
-	s.Shards = p.shards
+	s.plan.Shards = p.shards
 	p.listTransferred()
-	if s.Generation != p.VR.Generation || len(s.Manifest)+len(s.Unresolved) > 0 { // what is known of the removals stays known
-		s.adopt(p.VR.Generation, nil, nil)
+	if s.plan.Generation != p.plan.VR.Generation || len(s.plan.Manifest)+len(s.plan.Unresolved) > 0 { // what is known of the removals stays known
+		s.adopt(p.plan.VR.Generation, nil, nil)
 	}
-	objects := len(s.Inventory())
+	objects := len(s.plan.Inventory())
 	p.noteDeletion(objects)
-	if p.VR.Spec.Suspend && !p.VR.Orphans() && objects > 0 {
+	if p.plan.VR.Spec.Suspend && !p.plan.VR.Orphans() && objects > 0 {
 		return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
 			"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
 				"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", objects)})
 	}
-	if objects > 0 && !p.VR.Orphans() {
+	if objects > 0 && !p.plan.VR.Orphans() {
 		if why := p.uninstalling(ctx); why != "" {
 			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
 				"the VidraResource is being deleted, and its objects (%d) stay, because %s", objects, why)})
 		}
 	}
-	if objects > 0 && !p.VR.Orphans() {
+	if objects > 0 && !p.plan.VR.Orphans() {
 		if why, until := p.dependents(ctx); why != nil {
 			result, err := p.block(ctx, *why)
 			if left := max(time.Until(until), time.Millisecond); result.RequeueAfter == 0 || left < result.RequeueAfter {
@@ -56,7 +56,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 			return result, err
 		}
 	}
-	for o := range s.All() { // drift is ignored no longer
+	for o := range s.plan.All() { // drift is ignored no longer
 		o.Drift, o.Contention = nil, nil
 	}
 	why := p.connect(ctx)
@@ -78,57 +78,57 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.watch(ctx)
 	var ids []object.Identity
-	for _, o := range s.Inventory() {
+	for _, o := range s.plan.Inventory() {
 		ids = append(ids, o.ID)
 	}
 	slices.SortFunc(ids, plan.CompareForRemoval)
 	if !p.applier.Orphans { // otherwise nothing is deleted
-		ids = p.RestRemovals(p.SettleRemovals(ids, plan.Settling))
+		ids = p.plan.RestRemovals(p.plan.SettleRemovals(ids, plan.Settling))
 	}
 	p.remover().Prune(ctx, ids)
 	if s.interrupted.Load() {
 		return p.interrupted()
 	}
-	if len(s.Inventory()) > 0 {
+	if len(s.plan.Inventory()) > 0 {
 		return p.conclude(ctx, status.Outcome{Deleting: true})
 	}
 	// The Events are recorded first: without the finalizer, the VidraResource that they regard is deleted.
 	if _, err := p.finish(ctx, status.Outcome{Deleting: true, Finalizers: p.foreignFinalizers()}); err != nil {
 		return reconcile.Result{}, err
 	}
-	base := p.VR.DeepCopy()
-	controllerutil.RemoveFinalizer(p.VR, p.Installation.Finalizer())
+	base := p.plan.VR.DeepCopy()
+	controllerutil.RemoveFinalizer(p.plan.VR, p.reconciler.Assignment.Installation.Finalizer())
 	var err error
 	p.state.lane.apart(func() {
-		err = p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		err = p.reconciler.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
+		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
-	p.forget(p.Owner)
+	p.reconciler.forget(p.plan.Settings.Claimant.Owner)
 	return reconcile.Result{}, nil
 }
 
 // noteDeletion notes that the VidraResource is being deleted, once for each spec: spec.deletionPolicy may change
 // meanwhile.
 func (p *pass) noteDeletion(objects int) {
-	if s := p.state; p.VR.DeletionTimestamp.IsZero() || s.deletionNoted == p.VR.Generation || s.Status.ObservedGeneration == p.VR.Generation {
+	if s := p.state; p.plan.VR.DeletionTimestamp.IsZero() || s.deletionNoted == p.plan.VR.Generation || s.plan.Status.ObservedGeneration == p.plan.VR.Generation {
 		return
 	}
-	p.state.deletionNoted = p.VR.Generation
+	p.state.deletionNoted = p.plan.VR.Generation
 	becomes := "are removed"
-	if p.VR.Orphans() {
+	if p.plan.VR.Orphans() {
 		becomes = "are left in place, as spec.deletionPolicy says"
 	}
 	note := fmt.Sprintf("is being deleted: its objects (%d) %s", objects, becomes)
-	p.Note(events.Change{Action: events.Deleted, Object: object.ReferenceToOwner(p.VR), Note: note})
+	p.plan.Note(events.Change{Action: events.Deleted, Object: object.ReferenceToOwner(p.plan.VR), Note: note})
 }
 
 // foreignFinalizers are the finalizers of other controllers that delay a deletion. The garbage collector removes its own at
 // once.
 func (p *pass) foreignFinalizers() string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(p.VR.Finalizers), func(name string) bool {
+	return strings.Join(slices.DeleteFunc(slices.Clone(p.plan.VR.Finalizers), func(name string) bool {
 		garbage := name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
-		return garbage || name == p.Installation.Finalizer() || p.VR.DeletionTimestamp.IsZero()
+		return garbage || name == p.reconciler.Assignment.Installation.Finalizer() || p.plan.VR.DeletionTimestamp.IsZero()
 	}), ", ")
 }

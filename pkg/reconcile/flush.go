@@ -59,8 +59,8 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	var uncounted []error
 	for owner, s := range r.allStates() {
 		r.flushEvents(owner, s)
-		if s.Heals > 0 {
-			uncounted = append(uncounted, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.Heals))
+		if s.plan.Unreported.Heals > 0 {
+			uncounted = append(uncounted, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.plan.Unreported.Heals))
 		}
 	}
 	return errors.Join(uncounted...)
@@ -69,7 +69,7 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 // reportLast reports the results of reconciles of a VidraResource that has left the shard, before it is forgotten.
 func (r *Reconciler) reportLast(ctx context.Context, owner trigger.Owner) {
 	s := r.stateOf(owner)
-	if s == nil || r.Shard == "" {
+	if s == nil || r.Assignment.Shard == "" {
 		return
 	}
 	s.lane.enter()
@@ -82,34 +82,34 @@ func (r *Reconciler) reportLast(ctx context.Context, owner trigger.Owner) {
 
 // flushHeals writes the heals into a status.
 func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *ownerState) error {
-	if !s.Unwritten() {
+	if !s.plan.Unwritten() {
 		return nil
 	}
 	base := &v1alpha1.VidraResource{}
 	if s.writes.Written || r.Client.Get(ctx, owner, base) != nil { // the process before may have written it late
-		base.Name, base.Status = owner.Name, s.Status
+		base.Name, base.Status = owner.Name, s.plan.Status
 	}
 	changed := base.DeepCopy()
-	unreported := s.TakeUnreported()
+	unreported := s.plan.TakeUnreported()
 	written := unreported.AddTo(base.Status)
 	changed.Status = *written.DeepCopy() // Patch overwrites it with the answer
 	var err error
 	s.lane.apart(func() { err = client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base))) })
 	if err != nil {
-		s.ReturnUnreported(unreported)
+		s.plan.ReturnUnreported(unreported)
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, object.WithoutValues(err, ownership.Disclosure{})) // the manifest may be unknown
 	}
-	s.Status = written
+	s.plan.Status = written
 	return nil
 }
 
 // flushEvents records the Events of a reconcile whose status write failed.
 func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	regarding := corev1.ObjectReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.UID, s.outdated),
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.plan.UID, s.outdated),
 	}
-	r.record(owner, regarding, s.Status, s.Status, s.PendingEvents)
-	s.PendingEvents = nil
+	r.record(owner, regarding, s.plan.Status, s.plan.Status, s.plan.PendingEvents)
+	s.plan.PendingEvents = nil
 }
 
 // begin reports whether a reconcile may begin; r.running.Done must be called when it ends.

@@ -31,8 +31,8 @@ func unwritten(t *testing.T) *lab {
 	l := newLab(t, colors("a"))
 	l.mustPass(t)
 	l.Recorder = ordered{l}
-	l.states[faulty].Schedule.Flush = time.Now()
-	l.states[faulty].Heals = 1
+	l.states[faulty].plan.Schedule.Flush = time.Now()
+	l.states[faulty].plan.Unreported.Heals = 1
 	l.failWrites = 1
 	_, err := l.pass(t, "a")
 	require.Error(t, err)

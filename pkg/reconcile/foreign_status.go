@@ -28,7 +28,7 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.states[trigger.Owner{Name: after.Name}]
-	return s != nil && s.UID == after.UID && s.writes.Seen(after.ResourceVersion)
+	return s != nil && s.plan.UID == after.UID && s.writes.Seen(after.ResourceVersion)
 }
 
 // beginWrite notes that this process is about to write a status.
@@ -51,20 +51,20 @@ func (r *Reconciler) endWrite(owner trigger.Owner, s *ownerState, version string
 // restores reports whether the status is written because another client wrote it, and when
 // it is time to if it is not yet.
 func (p *pass) restores(ctx context.Context) (now bool, later time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.reconciler.mu.Lock()
+	defer p.reconciler.mu.Unlock()
 	w := &p.state.writes
 	if !w.Foreign {
 		return false, time.Time{}
 	}
-	if due := w.Restored.Add(restoreInterval); p.Now.Before(due) {
+	if due := w.Restored.Add(restoreInterval); p.plan.Now.Before(due) {
 		return false, due
 	}
 	w.Foreign = false
-	if status.Same(p.VR.Status, p.state.Status) {
+	if status.Same(p.plan.VR.Status, p.state.plan.Status) {
 		return false, time.Time{} // an event was missed, and the writes are not known
 	}
-	w.Restored = p.Now
+	w.Restored = p.plan.Now
 	ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. Vidra writes it again.")
 	return true, time.Time{}
 }

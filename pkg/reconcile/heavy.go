@@ -19,18 +19,18 @@ type keptBodies struct{ objects []*plan.Object }
 // again.
 func (r *Reconciler) keepBodies(s *ownerState) {
 	size := int64(0)
-	for _, o := range s.Manifest {
+	for _, o := range s.plan.Manifest {
 		size += int64(len(o.Desired.Body))
 	}
 	if r.heavy == nil || size <= limits.FewBodies || s.bodies != nil {
 		return
 	}
 	if r.heavy.KeepBodies(size) {
-		s.bodies = &keptBodies{objects: s.Manifest}
+		s.bodies = &keptBodies{objects: s.plan.Manifest}
 		runtime.AddCleanup(s.bodies, r.heavy.DropBodies, size)
 		return
 	}
-	for _, o := range s.Manifest {
+	for _, o := range s.plan.Manifest {
 		o.Desired.Body = nil
 	}
 	s.dropped = true
@@ -46,7 +46,7 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	}
 	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others && !causes.Report
 	switch {
-	case s == nil, s.UID != vr.UID, s.Generation != vr.Generation, s.Reread, s.dropped:
+	case s == nil, s.plan.UID != vr.UID, s.plan.Generation != vr.Generation, s.plan.Reread, s.dropped:
 		return len(vr.Spec.ManifestFrom) > 0 || len(vr.Spec.Manifest) > limits.LightText || manifest.Weight(vr.Spec.Manifest) > limits.LightWeight
 	case full:
 		return len(vr.Spec.ManifestFrom) > 0 || s.weight > limits.LightWeight
@@ -54,7 +54,7 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		return false
 	}
 	weight := int64(0)
-	for _, o := range s.Manifest {
+	for _, o := range s.plan.Manifest {
 		if _, is := causes.Objects[o.Desired.Key]; is {
 			weight += o.Desired.Weight
 		}

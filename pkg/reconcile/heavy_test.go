@@ -59,8 +59,8 @@ func TestIsHeavy(t *testing.T) {
 			vr.UID, vr.Generation, vr.Spec.Manifest, vr.Spec.ManifestFrom = "uid", 2, tc.manifest, tc.from
 			r := &Reconciler{states: map[trigger.Owner]*ownerState{}}
 			if tc.read > 0 {
-				s := &ownerState{State: plan.State{UID: "uid", Generation: 2}, weight: tc.read}
-				s.SetManifest(objects)
+				s := &ownerState{plan: plan.State{UID: "uid", Generation: 2}, weight: tc.read}
+				s.plan.SetManifest(objects)
 				r.states[faulty] = s
 			}
 			require.Equal(t, tc.want, r.isHeavy(faulty, vr, tc.causes), tc.reason)
@@ -74,7 +74,7 @@ func TestKeep(t *testing.T) {
 	h := limits.NewHeavyShare(8)
 	r := &Reconciler{heavy: h}
 	stateOf := func(size int) *ownerState {
-		return &ownerState{State: plan.State{Manifest: []*plan.Object{{Desired: &desired.Object{Body: make([]byte, size)}}}}}
+		return &ownerState{plan: plan.State{Manifest: []*plan.Object{{Desired: &desired.Object{Body: make([]byte, size)}}}}}
 	}
 	const large = limits.MaxBodies / 4
 	var kept []*ownerState
@@ -88,7 +88,7 @@ func TestKeep(t *testing.T) {
 	beyond, few := stateOf(large), stateOf(limits.FewBodies)
 	r.keepBodies(beyond)
 	require.True(t, beyond.dropped)
-	require.Nil(t, beyond.Manifest[0].Desired.Body)
+	require.Nil(t, beyond.plan.Manifest[0].Desired.Body)
 	r.keepBodies(few)
 	require.False(t, few.dropped, "an ordinary VidraResource heals without a parse in any case")
 	runtime.KeepAlive(kept)

@@ -21,18 +21,18 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 	if !p.unheld {
 		return nil
 	}
-	base := p.VR.DeepCopy()
-	controllerutil.AddFinalizer(p.VR, p.Installation.Finalizer())
-	listed := len(entries) > 0 && owners.SetFirstInventory(p.VR, entries)
+	base := p.plan.VR.DeepCopy()
+	controllerutil.AddFinalizer(p.plan.VR, p.reconciler.Assignment.Installation.Finalizer())
+	listed := len(entries) > 0 && owners.SetFirstInventory(p.plan.VR, entries)
 	var err error
 	p.state.lane.apart(func() {
-		err = p.Client.Patch(ctx, p.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		err = p.reconciler.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
 	if listed && apierrors.IsInvalid(err) { // annotations that the cache does not keep leave no room
-		p.VR = base
+		p.plan.VR = base
 		return p.hold(ctx, nil)
 	} else if err != nil {
-		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
+		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
 	p.unheld, p.listed, p.state.justHeld = false, listed, true
 	return nil

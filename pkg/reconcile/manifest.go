@@ -28,18 +28,18 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	if p.keepsApplied() {
 		return nil
 	}
-	if !s.behind && s.Generation == p.VR.Generation && !p.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Allowed) && (s.Stalled != nil || !p.Scope.All || !s.AwaitsKinds() && !s.Reread) && !p.Inventories.Lightened(p.VR.Name) {
-		return s.Stalled
+	if !s.behind && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Settings.Allowed) && (s.plan.Stalled != nil || !p.plan.Scope.All || !s.plan.AwaitsKinds() && !s.plan.Reread) && !p.reconciler.Inventories.Lightened(p.plan.VR.Name) {
+		return s.plan.Stalled
 	}
 	p.unread = true
-	if s.unread != nil && s.Generation == p.VR.Generation && (!p.Scope.Retry || !p.Scope.All && s.unread.Awaited && !p.revisedSince(s.unreadRevisions)) {
+	if s.unread != nil && s.plan.Generation == p.plan.VR.Generation && (!p.plan.Scope.Retry || !p.plan.Scope.All && s.unread.Awaited && !p.revisedSince(s.unreadRevisions)) {
 		return s.unread
 	}
-	from := desired.Reader{Sources: &p.sources, Local: p.Local, Scope: p.LocalScope, Accounts: p.accounts()}
+	from := desired.Reader{Sources: &p.reconciler.sources, Local: p.reconciler.Local, Scope: p.reconciler.LocalScope, Accounts: p.reconciler.accounts()}
 	var got desired.Parts
 	var why *object.Failure
-	s.lane.apart(func() { got, why = from.Gather(ctx, p.Owner, p.VR) })
-	s.unreadable, s.sourcesRead = got.Unreadable, p.Now
+	s.lane.apart(func() { got, why = from.Gather(ctx, p.plan.Settings.Claimant.Owner, p.plan.VR) })
+	s.unreadable, s.sourcesRead = got.Unreadable, p.plan.Now
 	p.awaitSources(got.NotServed)
 	if why != nil {
 		why.Awaited = !got.Transient && p.noticesSources(got)
@@ -54,14 +54,14 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	}
 	s.behind, s.unapplied = false, p.waiting != nil
 	p.unread, s.sources, s.missingParts = false, got.Versions, got.Missing
-	p.named.Note(p.VR, got.Versions, s.identities(p.VR))
-	s.SetAccount(access.Account(p.VR), p.VR.Generation)
-	if why := status.TooLarge(p.VR, &s.State, p.Inventories.Dropped(p.VR.Name)); why != nil {
-		p.Inventories.Refuse(p.VR.Name)
+	p.reconciler.named.Note(p.plan.VR, got.Versions, s.identities(p.plan.VR))
+	s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
+	if why := status.TooLarge(p.plan.VR, &s.plan, p.reconciler.Inventories.Dropped(p.plan.VR.Name)); why != nil {
+		p.reconciler.Inventories.Refuse(p.plan.VR.Name)
 		return why
 	}
-	p.Inventories.Accept(p.VR.Name)
-	s.Sources = got.Artifacts
+	p.reconciler.Inventories.Accept(p.plan.VR.Name)
+	s.plan.Sources = got.Artifacts
 	p.forgetVersions(old)
 	p.keep(ctx, got)
 	p.returnHeals(ctx)
@@ -70,8 +70,8 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 
 // objectsOfManifest returns the objects of the manifest as it was read last.
 func (p *pass) objectsOfManifest() []*desired.Object {
-	all := make([]*desired.Object, 0, len(p.state.Manifest))
-	for _, o := range p.state.Manifest {
+	all := make([]*desired.Object, 0, len(p.state.plan.Manifest))
+	for _, o := range p.state.plan.Manifest {
 		all = append(all, o.Desired)
 	}
 	return all
@@ -80,8 +80,8 @@ func (p *pass) objectsOfManifest() []*desired.Object {
 // forgetVersions forgets objects that the manifest has in another version: another watch shows them.
 func (p *pass) forgetVersions(old []*desired.Object) {
 	for _, was := range old {
-		if is := p.state.Objects[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
-			p.Index.Forget(p.Owner, was.Key)
+		if is := p.state.plan.Objects[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
+			p.reconciler.Index.Forget(p.plan.Settings.Claimant.Owner, was.Key)
 		}
 	}
 }
@@ -90,8 +90,8 @@ func (p *pass) forgetVersions(old []*desired.Object) {
 func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
 	s := p.state
 	defer func() {
-		if access.IsLocal(p.VR.Spec.Destination.Server) {
-			p.namespaces.Set(p.Owner, maps.Keys(s.Namespaces()))
+		if access.IsLocal(p.plan.VR.Spec.Destination.Server) {
+			p.reconciler.namespaces.Set(p.plan.Settings.Claimant.Owner, maps.Keys(s.plan.Namespaces()))
 		}
 	}()
 	var held []string
@@ -108,8 +108,8 @@ func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
 		return &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
 	}
 	s.recalled = false
-	for _, o := range s.Manifest {
-		o.Desired.Configuration = p.applier.Additions.ConfigurationOf(o.Desired.Configuration)
+	for _, o := range s.plan.Manifest {
+		o.Desired.Configuration = p.applier.Settings.Additions.ConfigurationOf(o.Desired.Configuration)
 	}
 	return nil
 }
@@ -119,10 +119,10 @@ func (p *pass) keep(ctx context.Context, got desired.Parts) {
 	if len(got.Artifacts) == 0 {
 		return
 	}
-	text, digest, err := got.Pack(p.VR, p.before.Source)
+	text, digest, err := got.Pack(p.plan.VR, p.before.Source)
 	if err == nil && digest != p.state.kept {
 		p.state.kept = "" // a Save that fails may have written some of it
-		p.state.lane.apart(func() { err = p.Kept.Save(ctx, p.VR, digest, text) })
+		p.state.lane.apart(func() { err = p.reconciler.Kept.Save(ctx, p.plan.VR, digest, text) })
 	}
 	if err != nil {
 		err = object.WithoutValues(err, ownership.Disclosure{}) // a policy may quote the Secret
@@ -135,22 +135,22 @@ func (p *pass) keep(ctx context.Context, got desired.Parts) {
 // recall reads the manifest that was kept into the state, if the last read one is not usable: after a restart, edits are reverted to it while a
 // source cannot be read.
 func (p *pass) recall(ctx context.Context) {
-	if !source.HasArtifacts(p.VR) || p.state.usable(p) {
+	if !source.HasArtifacts(p.plan.VR) || p.state.usable(p) {
 		return
 	}
 	unread := p.state.unread
 	var texts [][]byte
 	var err error
-	p.state.lane.apart(func() { texts, err = p.Kept.Load(ctx, p.VR) })
+	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR) })
 	if err == nil {
 		var got desired.Parts
-		if got, err = desired.Unpack(p.VR, texts); err == nil && len(got.Parts) > 0 {
+		if got, err = desired.Unpack(p.plan.VR, texts); err == nil && len(got.Parts) > 0 {
 			if why := p.resolve(ctx, got); why != nil {
 				err = errors.New(why.Message)
 			} else {
-				p.state.recalled, p.state.Sources = true, got.Artifacts
-				p.named.Note(p.VR, nil, p.state.identities(p.VR))
-				p.state.SetAccount(access.Account(p.VR), p.VR.Generation)
+				p.state.recalled, p.state.plan.Sources = true, got.Artifacts
+				p.reconciler.named.Note(p.plan.VR, nil, p.state.identities(p.plan.VR))
+				p.state.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
 			}
 		}
 	}
@@ -164,17 +164,17 @@ func (p *pass) recall(ctx context.Context) {
 func (p *pass) awaitSources(kinds []schema.GroupKind) {
 	p.state.awaitedSources = nil
 	for _, kind := range kinds {
-		p.state.awaitedSources = append(p.state.awaitedSources, watchregistry.Kind{Cluster: p.Local.Name(), GVK: kind.WithVersion("v1")})
+		p.state.awaitedSources = append(p.state.awaitedSources, watchregistry.Kind{Cluster: p.reconciler.Local.Name(), GVK: kind.WithVersion("v1")})
 	}
 	if len(kinds) > 0 {
-		p.Watches.Await(p.Owner, p.state.awaitedSources)
+		p.reconciler.Watches.Await(p.plan.Settings.Claimant.Owner, p.state.awaitedSources)
 	}
 }
 
 // noticesSources reports whether a change of the sources is noticed.
 func (p *pass) noticesSources(got desired.Parts) bool {
 	if len(got.NotServed) > 0 {
-		return p.Watches.NoticesKinds(p.Local.Name())
+		return p.reconciler.Watches.NoticesKinds(p.reconciler.Local.Name())
 	}
 	return p.watchesSources(got.Versions)
 }
@@ -182,20 +182,20 @@ func (p *pass) noticesSources(got desired.Parts) bool {
 // returnHeals gives the loop of objects the causes that it handed over while the manifest was still to be read: of the objects that
 // the manifest does not change. They wait for no other object then.
 func (p *pass) returnHeals(ctx context.Context) {
-	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.Causes.Objects})
-	p.Causes.Objects = p.Trigger.ReturnHeals(p.Owner, func(key trigger.ObjectKey) bool {
-		o := p.state.At(key)
-		return p.Watched && p.Heals(ctx, o) && !o.Contention.Contended()
+	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Causes.Objects})
+	p.plan.Causes.Objects = p.reconciler.Trigger.ReturnHeals(p.plan.Settings.Claimant.Owner, func(key trigger.ObjectKey) bool {
+		o := p.state.plan.At(key)
+		return p.plan.Settings.Watched && p.plan.Heals(ctx, o) && !o.Contention.Contended()
 	})
 }
 
 // identities returns the objects of the manifest.
 func (s *ownerState) identities(vr *v1alpha1.VidraResource) []object.Identity {
-	ids := make([]object.Identity, 0, len(s.Manifest)+len(s.Unresolved))
-	for _, o := range s.Manifest {
+	ids := make([]object.Identity, 0, len(s.plan.Manifest)+len(s.plan.Unresolved))
+	for _, o := range s.plan.Manifest {
 		ids = append(ids, o.ID)
 	}
-	for _, u := range s.Unresolved {
+	for _, u := range s.plan.Unresolved {
 		ids = append(ids, u.Identities(vr)...)
 	}
 	return ids
@@ -215,12 +215,12 @@ func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([
 // holders returns the VidraResources whose manifests hold this one, and those that hold
 // them. It fails for more than desired.HoldersOf allows.
 func (p *pass) holders(ctx context.Context) ([]string, error) {
-	lookup := owners.Lookup{Cache: p.Client, Elsewhere: p.Elsewhere}
+	lookup := owners.Lookup{Cache: p.reconciler.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
 	holds := func(holder string, held *v1alpha1.VidraResource) (*v1alpha1.VidraResource, bool) {
 		vr, _, err := lookup.Get(ctx, holder)
 		return vr, err == nil && vr != nil && owners.HoldsObject(vr, "", object.Identity{GroupKind: desired.VidraResourceKind, Name: held.Name}, held.UID)
 	}
-	return desired.HoldersOf(p.VR, holds)
+	return desired.HoldersOf(p.plan.VR, holds)
 }
 
 // readParts reads the parts of the manifest into the state, once there is memory to
@@ -232,25 +232,25 @@ func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.
 	var err error
 	p.state.lane.apart(func() {
 		var taken func()
-		if taken, err = p.heavy.Take(ctx, desired.WeightOfParts(parts)); err != nil {
+		if taken, err = p.reconciler.heavy.Take(ctx, desired.WeightOfParts(parts)); err != nil {
 			return
 		}
 		free = taken
-		w, err = desired.Resolve(ctx, p.VR, p.applier.Signature(), holders, parts, desired.ScopedDestination{Destination: p.applier.Destination, Scope: p.applier.Allowed})
+		w, err = desired.Resolve(ctx, p.plan.VR, p.applier.Settings.Claimant.Signature(), holders, parts, desired.ScopedDestination{Destination: p.applier.Destination, Scope: p.applier.Settings.Allowed})
 	})
 	if err != nil {
 		return err
 	}
-	p.state.adopt(p.VR.Generation, w.Objects, w.Unresolved)
-	p.state.Unmatched, p.state.scope = w.Unmatched, p.applier.Allowed
+	p.state.adopt(p.plan.VR.Generation, w.Objects, w.Unresolved)
+	p.state.plan.Unmatched, p.state.scope = w.Unmatched, p.applier.Settings.Allowed
 	return nil
 }
 
 // watchesSources reports whether all sources of the manifest are watched, and have the versions that were read, so that a change of
 // them is noticed. Rights that are missing are noticed elsewhere.
 func (p *pass) watchesSources(read map[source.Key]string) bool {
-	for _, key := range source.KeysOf(p.VR) {
-		version, known := p.sources.Revision(key)
+	for _, key := range source.KeysOf(p.plan.VR) {
+		version, known := p.reconciler.sources.Revision(key)
 		if was, is := read[key]; !known || is && was != version {
 			return false
 		}
@@ -271,7 +271,7 @@ func (r *Reconciler) revisionsOf(vr *v1alpha1.VidraResource) map[source.Key]stri
 
 // revisedSince reports whether a source of the manifest has another revision than before, or may have.
 func (p *pass) revisedSince(before map[source.Key]string) bool {
-	return len(before) < len(source.KeysOf(p.VR)) || !maps.Equal(before, p.revisionsOf(p.VR))
+	return len(before) < len(source.KeysOf(p.plan.VR)) || !maps.Equal(before, p.reconciler.revisionsOf(p.plan.VR))
 }
 
 // sourcesChanged reports whether the sources in spec.manifestFrom differ from the sources that were read

@@ -18,7 +18,7 @@ import (
 func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, namespace string) bool {
 	return func(ctx context.Context, namespace string) bool {
 		terminating, asked := known[namespace]
-		if !asked && namespace != "" && p.applier.Destination.Name() == "" && !p.applier.Allowed.LimitsNamespaces() {
+		if !asked && namespace != "" && p.applier.Destination.Name() == "" && !p.applier.Settings.Allowed.LimitsNamespaces() {
 			_, terminating, _ = p.localNamespace(ctx, namespace)
 			known[namespace] = terminating
 		}

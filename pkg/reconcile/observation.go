@@ -13,11 +13,11 @@ import (
 // concludeObserved ends a reconcile when the watches have shown its applied objects, as Ready promises that, or after plan.ObserveTimeout. It waits without
 // a worker.
 func (p *pass) concludeObserved(ctx context.Context, applied []plan.Task, o status.Outcome) (reconcile.Result, error) {
-	p.NoteApplied(applied)
+	p.plan.NoteApplied(applied)
 	until := time.Now().Add(plan.ObserveTimeout)
-	for delay := plan.ObserveMin; p.AwaitsWatches() && ctx.Err() == nil && time.Now().Before(until); delay *= 2 {
+	for delay := plan.ObserveMin; p.plan.AwaitsWatches() && ctx.Err() == nil && time.Now().Before(until); delay *= 2 {
 		p.leavePlaces()
-		p.workers.Return(p.Owner)
+		p.reconciler.workers.Return(p.plan.Settings.Claimant.Owner)
 		p.state.lane.apart(func() {
 			select {
 			case <-time.After(min(delay, time.Until(until))):
@@ -26,7 +26,7 @@ func (p *pass) concludeObserved(ctx context.Context, applied []plan.Task, o stat
 		})
 	}
 	if ctx.Err() != nil { // Vidra ends, and the next process finds the applied objects
-		p.state.DropFoundAgain()
+		p.state.plan.DropFoundAgain()
 		return reconcile.Result{}, nil //nolint:nilerr // the end of the context is no failure
 	}
 	return p.conclude(ctx, o)

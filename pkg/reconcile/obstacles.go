@@ -23,13 +23,13 @@ const (
 // rolesOf returns the roles and bindings of a right.
 func rolesOf(right access.Right) []metawatch.Key {
 	keys := []metawatch.Key{
-		{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterroles")},
-		{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")},
+		{Cluster: right.Subject.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterroles")},
+		{Cluster: right.Subject.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")},
 	}
 	if right.Namespace != "" {
 		keys = append(keys,
-			metawatch.Key{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("roles"), Namespace: right.Namespace},
-			metawatch.Key{Cluster: right.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("rolebindings"), Namespace: right.Namespace})
+			metawatch.Key{Cluster: right.Subject.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("roles"), Namespace: right.Namespace},
+			metawatch.Key{Cluster: right.Subject.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("rolebindings"), Namespace: right.Namespace})
 	}
 	return keys
 }
@@ -77,5 +77,5 @@ func (p *pass) awaitRefused() {
 	if destination, is := p.applier.Destination.(interface{ Metadata() metadata.Interface }); is {
 		client = destination.Metadata()
 	}
-	p.AwaitRefused(client, maps.Keys(roles))
+	p.plan.AwaitRefused(client, maps.Keys(roles))
 }

@@ -33,7 +33,7 @@ type outcomes struct {
 type outcomeKey struct{ vidraResource, object string }
 
 type outcomeLimit struct {
-	*rate.Limiter
+	limiter    *rate.Limiter
 	suppressed int
 	last       time.Time
 }
@@ -132,11 +132,11 @@ func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, 
 	key := outcomeKey{vidraResource, object}
 	limit := o.objects[key]
 	if limit == nil {
-		limit = &outcomeLimit{Limiter: rate.NewLimiter(rate.Every(outcomeInterval), outcomeBurst)}
+		limit = &outcomeLimit{limiter: rate.NewLimiter(rate.Every(outcomeInterval), outcomeBurst)}
 		o.objects[key] = limit
 	}
 	limit.last = now
-	if !limit.AllowN(now, 1) {
+	if !limit.limiter.AllowN(now, 1) {
 		limit.suppressed++
 		o.mu.Unlock()
 		return false

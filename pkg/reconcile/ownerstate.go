@@ -27,14 +27,14 @@ var resolvable = []string{v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonOutOfSc
 
 // adopt stores the manifest that was read. Objects that waited for their kind are attempted again.
 func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting []desired.Unresolved) {
-	for o := range s.All() {
+	for o := range s.plan.All() {
 		if o.Problem != nil && slices.Contains(resolvable, o.Problem.Reason) {
 			o.Problem = nil
 		}
 	}
-	s.SetManifest(objects)
-	s.Generation, s.Unresolved = generation, waiting
-	s.Reread, s.Stalled = false, nil
+	s.plan.SetManifest(objects)
+	s.plan.Generation, s.plan.Unresolved = generation, waiting
+	s.plan.Reread, s.plan.Stalled = false, nil
 	s.weight, s.bodies, s.dropped = 0, nil, false
 	for _, d := range objects {
 		s.weight += d.Weight
@@ -43,7 +43,7 @@ func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting 
 
 // ownerState is all that is known of a VidraResource between two reconciles.
 type ownerState struct {
-	plan.State
+	plan plan.State
 	// lane orders the work on the VidraResource.
 	lane lane
 	// outdated is the UID if the state is to be made anew, from the cache.
@@ -111,19 +111,19 @@ type ownerState struct {
 
 // usable reports whether the last read may be used while the manifest is unreadable.
 func (s *ownerState) usable(p *pass) bool {
-	return s.Generation == p.VR.Generation && s.Stalled == nil && len(s.Manifest) > 0 && !s.dropped && s.scope.Same(p.applier.Allowed)
+	return s.plan.Generation == p.plan.VR.Generation && s.plan.Stalled == nil && len(s.plan.Manifest) > 0 && !s.dropped && s.scope.Same(p.applier.Settings.Allowed)
 }
 
 // newOwnerState makes the state of a VidraResource that this process reconciles for
 // the first time.
 func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 	s := &ownerState{
-		State:             plan.NewState(vr, keys),
+		plan:              plan.NewState(vr, keys),
 		writes:            status.Writes{Begun: time.Now(), Read: vr.ResourceVersion},
 		recoversInventory: slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0,
 	}
 	for _, entry := range owners.FirstInventory(vr) {
-		s.Track(object.IdentityOf(&entry)).Entry = &entry
+		s.plan.Track(object.IdentityOf(&entry)).Entry = &entry
 	}
 	return s
 }
@@ -131,7 +131,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 // inherit adopts the unreported results of a former state.
 func (s *ownerState) inherit(old *ownerState) {
 	s.checks = old.checks
-	old.DropFoundAgain()
-	s.PendingEvents, s.Heals, s.History = old.PendingEvents, old.Heals, old.History
-	s.LastHeal, s.HealedAt, s.Schedule.Flush = old.LastHeal, old.HealedAt, old.Schedule.Flush
+	old.plan.DropFoundAgain()
+	s.plan.PendingEvents, s.plan.Unreported.Heals, s.plan.Unreported.History = old.plan.PendingEvents, old.plan.Unreported.Heals, old.plan.Unreported.History
+	s.plan.Unreported.LastHeal, s.plan.Unreported.HealedAt, s.plan.Schedule.Flush = old.plan.Unreported.LastHeal, old.plan.Unreported.HealedAt, old.plan.Schedule.Flush
 }

@@ -46,11 +46,11 @@ func (r *Reconciler) tools() ownership.Tools {
 
 // pass is one reconcile of one VidraResource.
 type pass struct {
-	*Reconciler
-	*plan.Planner
-	status.Recorder
-	state   *ownerState
-	applier *apply.Applier
+	reconciler *Reconciler
+	plan       *plan.Planner
+	record     status.Recorder
+	state      *ownerState
+	applier    *apply.Applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
 	// unread reports that the manifest could not be read; source is why, if the reconcile continues
@@ -85,29 +85,29 @@ type pass struct {
 func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *ownerState, shards []string) *pass {
 	s.checks = healthcheck.Compile(vr.Spec.HealthChecks, s.checks)
 	by := &plan.Settings{
-		Claimant: owners.Claimant{Owner: owner, Installation: r.Installation, Manager: r.Installation.FieldManager(vr.Name), ShardLabels: r.Installation.ShardLabelKeys(shards)},
+		Claimant: owners.Claimant{Owner: owner, Installation: r.Assignment.Installation, Manager: r.Assignment.Installation.FieldManager(vr.Name), ShardLabels: r.Assignment.Installation.ShardLabelKeys(shards)},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 		GlassRoom: sync.OnceValue(s.glassRoom),
 		Additions: r.additionsOf(vr), Tools: r.tools(), Checks: s.checks, Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
 	p := &pass{
-		Reconciler: r, state: s, before: s.Status, shards: shards,
-		Planner: &plan.Planner{
+		reconciler: r, state: s, before: s.plan.Status, shards: shards,
+		plan: &plan.Planner{
 			Env:      &plan.Env{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, Budget: &r.budget, Recompute: r.recompute, Obstacles: r.watchedObstacles()},
-			Settings: by, VR: vr, State: &s.State,
+			Settings: by, VR: vr, State: &s.plan,
 			Now: time.Now(), PendingDrift: map[trigger.ObjectKey]trigger.Cause{}, SkippedBefore: map[object.Identity]*plan.Drift{},
 		},
 		applier: &apply.Applier{
-			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client, Elsewhere: r.Elsewhere, Named: &r.named},
+			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client, Elsewhere: r.Assignment.Elsewhere, Named: &r.named},
 			Destination: r.Local, Trigger: r.Trigger, Index: r.Index, Limit: r.limit(), Orphans: vr.Orphans(),
 		},
 	}
-	if p.applier.Slot = p.slot; r.Shard != "" {
+	if p.applier.Slot = p.slot; r.Assignment.Shard != "" {
 		p.applier.LeftShard = p.leftShard
 	}
 	p.applier.Finder.MayTake, p.applier.Finder.IsSame = p.mayTake, p.isSame
-	p.Recorder = status.Recorder{Planner: p.Planner, Applier: p.applier}
-	p.Terminating = p.isTerminating(map[string]bool{})
+	p.record = status.Recorder{Plan: p.plan, Applier: p.applier}
+	p.plan.Terminating = p.isTerminating(map[string]bool{})
 	return p
 }
 
@@ -115,50 +115,50 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 func (s *ownerState) glassRoom() *plan.BreakGlassRoom {
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
-	return plan.NewBreakGlassRoom(s.Inventory())
+	return plan.NewBreakGlassRoom(s.plan.Inventory())
 }
 
 // newPass returns a reconcile that has entered the lane of the VidraResource.
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
 	s, first := r.ownerState(owner, vr, keys)
 	s.lane.enter()
-	shards := v1alpha1.ShardsOf(vr, r.Shard)
-	if !slices.Equal(shards, s.Shards) {
-		s.Reread, causes.All = true, true
+	shards := v1alpha1.ShardsOf(vr, r.Assignment.Shard)
+	if !slices.Equal(shards, s.plan.Shards) {
+		s.plan.Reread, causes.All = true, true
 	}
 	p := r.passOn(owner, vr, s, shards)
-	p.Causes, p.First = causes, first || s.unbegun
+	p.plan.Causes, p.plan.First = causes, first || s.unbegun
 	p.applier.Apart = s.lane.apart
 	s.unbegun = false
 	if first {
 		r.Trigger.EndContentions(owner)
 	}
 	if causes.Retry || s.attempted != vr.Generation {
-		s.Schedule.RetryNow()
+		s.plan.Schedule.RetryNow()
 	}
 	s.attempted = vr.Generation
 	s.revisions = r.revisionsOf(vr)
 	s.interrupted.Store(false)
 	request := vr.ReconcileRequest()
-	requested := request != "" && request != s.Status.LastHandledReconcileAt
+	requested := request != "" && request != s.plan.Status.LastHandledReconcileAt
 	if requested {
-		s.Schedule.Resync = time.Time{}
+		s.plan.Schedule.Resync = time.Time{}
 	}
 	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
-	s.FailingSources = r.sources.Failing(vr)
+	s.plan.FailingSources = r.sources.Failing(vr)
 	// An event may be lost, as one of a managed object may.
 	lost := r.BackstopInterval > 0 && time.Since(s.sourcesRead) > r.BackstopInterval
 	sourcesUnknown = sourcesUnknown || len(vr.Spec.ManifestFrom) > 0 && (requested || lost)
 	p.backstop().Note(causes.Suspects)
-	p.Causes.Suspects = nil
-	p.Scope = plan.DecideScope(plan.ScopeInput{
-		Now: p.Now, Generation: vr.Generation, Read: s.Generation, Observed: s.Status.ObservedGeneration,
-		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.Reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
-		Reread: s.Reread, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.Schedule, ProblemsUntil: s.ProblemsUntil(),
-		ComparesObjects: p.backstop().On(), HasSuspects: s.Suspects(),
+	p.plan.Causes.Suspects = nil
+	p.plan.Scope = plan.DecideScope(plan.ScopeInput{
+		Now: p.plan.Now, Generation: vr.Generation, Read: s.plan.Generation, Observed: s.plan.Status.ObservedGeneration,
+		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.Assignment.Reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
+		Reread: s.plan.Reread, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, ProblemsUntil: s.plan.ProblemsUntil(),
+		ComparesObjects: p.backstop().On(), HasSuspects: s.plan.Suspects(),
 	})
-	if p.Scope.Resync {
-		s.Schedule.Resync = p.Now.Add(wait.Jitter(vr.ResyncInterval(r.DefaultInterval), plan.ResyncJitter))
+	if p.plan.Scope.Resync {
+		s.plan.Schedule.Resync = p.plan.Now.Add(wait.Jitter(vr.ResyncInterval(r.DefaultInterval), plan.ResyncJitter))
 	}
 	return p
 }
@@ -180,16 +180,16 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	default:
 		return p.stall(ctx, *why)
 	}
-	defer p.keepBodies(p.state)
+	defer p.reconciler.keepBodies(p.state)
 	p.relabel(ctx)
 	p.load()
 	p.watch(ctx)
 	p.recoverInventory()
 	p.forgetRefusals(ctx)
-	causes := p.SelectObjects(ctx, p.Scope.Changed && p.source == nil)
+	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.source == nil)
 	p.backstop().Compare(ctx, causes)
-	p.HoldContended(causes)
-	todo := p.holdBack(p.Suspend(p.WebhooksLast(p.Plan(ctx, causes))))
+	p.plan.HoldContended(causes)
+	todo := p.holdBack(p.plan.Suspend(p.plan.WebhooksLast(p.plan.Plan(ctx, causes))))
 	reserved := p.reserve(todo.Apply)
 	defer func() { p.release(reserved) }()
 	todo = p.preflightAll(ctx, todo)
@@ -199,21 +199,21 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.applyAll(ctx, todo.Apply)
 	if p.state.interrupted.Load() {
-		p.NoteApplied(todo.Apply)
+		p.plan.NoteApplied(todo.Apply)
 		return p.interrupted()
 	}
-	p.RecordBlocked(todo)
-	if todo.Prune = p.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
-		todo.Prune = p.RestRemovals(p.SettleRemovals(todo.Prune, p.removalDelay(ctx)))
+	p.record.RecordBlocked(todo)
+	if todo.Prune = p.plan.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
+		todo.Prune = p.plan.RestRemovals(p.plan.SettleRemovals(todo.Prune, p.removalDelay(ctx)))
 		p.awaitHeals(todo.Prune)
 		p.remover().Prune(ctx, todo.Prune)
 		if p.watch(ctx); p.state.interrupted.Load() {
-			p.NoteApplied(todo.Apply)
+			p.plan.NoteApplied(todo.Apply)
 			return p.interrupted()
 		}
 	}
 	p.release(reserved)
-	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.Scope.All && p.state.Problems() == 0})
+	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.plan.Scope.All && p.state.plan.Problems() == 0})
 }
 
 // reserve takes the objects of tasks from the loop of objects until release.
@@ -234,85 +234,85 @@ func (p *pass) release(reserved []*plan.Object) {
 		}
 		o.Reserved = false
 	}
-	p.Trigger.ResumeHeals(p.Owner, keys)
+	p.reconciler.Trigger.ResumeHeals(p.plan.Settings.Claimant.Owner, keys)
 }
 
 // awaitHeals waits for the heals of objects that are about to be removed: none begins of what the manifest lacks.
 func (p *pass) awaitHeals(ids []object.Identity) {
 	p.state.lane.waitLocked(func() bool {
-		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.Objects[id].Healing })
+		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.plan.Objects[id].Healing })
 	})
 }
 
 // relabel gives the objects the labels of other shards, if there are any.
 func (p *pass) relabel(ctx context.Context) {
 	s := p.state
-	if slices.Equal(s.Shards, p.shards) {
+	if slices.Equal(s.plan.Shards, p.shards) {
 		return
 	}
-	for _, o := range s.Manifest {
+	for _, o := range s.plan.Manifest {
 		o.Reserved = true
 	}
-	reserved := slices.Clone(s.Manifest)
+	reserved := slices.Clone(s.plan.Manifest)
 	defer func() { p.release(reserved) }()
 	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
-	if assignment.Relabel(ctx, p.applier, &s.State, p.shards) {
+	if assignment.Relabel(ctx, p.applier, &s.plan, p.shards) {
 		s.loaded = false
 	}
 }
 
 // requeueCauses returns the causes, so that the next reconcile does the rest.
 func (p *pass) requeueCauses() {
-	p.Causes.All = p.Causes.All || p.Scope.All
-	p.state.unbegun = p.First
-	if p.Scope.Resync {
-		p.state.Schedule.Resync = time.Time{}
+	p.plan.Causes.All = p.plan.Causes.All || p.plan.Scope.All
+	p.state.unbegun = p.plan.First
+	if p.plan.Scope.Resync {
+		p.state.plan.Schedule.Resync = time.Time{}
 	}
-	p.Trigger.RequeueCauses(p.Owner, p.Causes)
+	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, p.plan.Causes)
 }
 
 // interrupted ends a reconcile that was interrupted. The next one does the rest, and reports all.
 func (p *pass) interrupted() (reconcile.Result, error) {
-	maps.DeleteFunc(p.Causes.Objects, func(key trigger.ObjectKey, cause trigger.Cause) bool { // it is settled
-		o := p.state.At(key)
+	maps.DeleteFunc(p.plan.Causes.Objects, func(key trigger.ObjectKey, cause trigger.Cause) bool { // it is settled
+		o := p.state.plan.At(key)
 		return o != nil && !cause.Since.IsZero() && o.LastApply.After(cause.Since)
 	})
 	p.requeueCauses()
-	p.requeuePending(p.Scope.All)
+	p.requeuePending(p.plan.Scope.All)
 	return reconcile.Result{}, nil
 }
 
 // requeuePending returns the causes that the status does not report. all reports whether that
 // may be any object.
 func (p *pass) requeuePending(all bool) {
-	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift, All: all, Health: p.Causes.Health, Others: p.Causes.Others})
+	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift, All: all, Health: p.plan.Causes.Health, Others: p.plan.Causes.Others})
 }
 
 // backstop returns the Backstop of the VidraResource, which compares its objects with the API server.
 func (p *pass) backstop() *backstop.Backstop {
-	return &backstop.Backstop{Planner: p.Planner, Applier: p.applier, Interval: p.BackstopInterval}
+	return &backstop.Backstop{Plan: p.plan, Applier: p.applier, Interval: p.reconciler.BackstopInterval}
 }
 
 // remover returns the Remover of the VidraResource.
 func (p *pass) remover() *prune.Remover {
 	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
-		return p.accounts().FormerClient(ctx, account, p.applier.Destination)
+		return p.reconciler.accounts().FormerClient(ctx, account, p.applier.Destination)
 	}
-	return &prune.Remover{Applier: p.applier, Plan: p.Planner, Stale: p.stale, Interrupted: p.state.interrupted.Load, FormerClient: former}
+	return &prune.Remover{Applier: p.applier, Plan: p.plan, Stale: p.stale, Interrupted: p.state.interrupted.Load, FormerClient: former}
 }
 
 // stale reads the VidraResource from the API server, as a cache may be behind. It returns the reason against removals from the state in
 // the cache: another VidraResource of the name, a later spec, a deletion, or labels of another operator.
 func (p *pass) stale(ctx context.Context) error {
 	now := &v1alpha1.VidraResource{}
-	switch err := p.API.Get(ctx, p.Owner, now); {
+	switch err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, now); {
 	case apierrors.IsNotFound(err):
 		return errors.New("the VidraResource does not exist any more")
 	case err != nil:
 		return fmt.Errorf("read the VidraResource: %w", err)
-	case now.UID != p.VR.UID:
+	case now.UID != p.plan.VR.UID:
 		return errors.New("the VidraResource was deleted, and another one of its name was created")
-	case now.Generation != p.VR.Generation, now.DeletionTimestamp.IsZero() != p.VR.DeletionTimestamp.IsZero(), p.Reconciles(now) != p.Reconciles(p.VR):
+	case now.Generation != p.plan.VR.Generation, now.DeletionTimestamp.IsZero() != p.plan.VR.DeletionTimestamp.IsZero(), p.reconciler.Assignment.Reconciles(now) != p.reconciler.Assignment.Reconciles(p.plan.VR):
 		return errors.New("the VidraResource has changed since it was read")
 	}
 	return nil
@@ -322,8 +322,8 @@ func (p *pass) stale(ctx context.Context) error {
 //
 // Another installation has rules about accounts of its own. In this one, the Namespace of an account may be created by the same apply.
 func (p *pass) mayTake(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
-	accounts := p.accounts()
-	if v1alpha1.InstallationOf(vr) != p.Installation {
+	accounts := p.reconciler.accounts()
+	if v1alpha1.InstallationOf(vr) != p.reconciler.Assignment.Installation {
 		accounts.Required, accounts.Impersonated = false, nil
 	}
 	client, user, why := accounts.ClientOf(ctx, vr, p.applier.Destination)
@@ -338,38 +338,38 @@ func (p *pass) mayTake(ctx context.Context, vr *v1alpha1.VidraResource, key trig
 
 // load makes the inventory known to the index, after a restart.
 func (p *pass) load() {
-	if !p.Watched {
+	if !p.plan.Settings.Watched {
 		return
 	}
-	p.Index.CountAdditions(p.Owner, p.applier.Additions.Tools)
-	p.Index.CheckHealth(p.Owner, p.Checks)
+	p.reconciler.Index.CountAdditions(p.plan.Settings.Claimant.Owner, p.applier.Settings.Additions.Tools)
+	p.reconciler.Index.CheckHealth(p.plan.Settings.Claimant.Owner, p.plan.Settings.Checks)
 	if p.state.loaded {
 		return
 	}
 	p.state.loaded = true
-	p.state.ForgetAnswers() // events may just have been switched on
+	p.state.plan.ForgetAnswers() // events may just have been switched on
 	known := map[trigger.ObjectKey]trigger.Applied{}
-	for _, o := range p.state.Manifest {
+	for _, o := range p.state.plan.Manifest {
 		if o.Entry == nil {
 			continue
 		}
-		if applied, ok := plan.AppliedBefore(p.Manager, o.Entry); ok {
+		if applied, ok := plan.AppliedBefore(p.plan.Settings.Claimant.Manager, o.Entry); ok {
 			known[o.Desired.Key] = applied
 		}
 	}
-	p.Index.Load(p.Owner, known)
+	p.reconciler.Index.Load(p.plan.Settings.Claimant.Owner, known)
 }
 
 // stall ends a reconcile of a VidraResource that only its author can fix. What
 // was applied before is unchanged, and stays in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
-	p.state.Generation, p.state.Stalled = p.VR.Generation, &why
-	p.state.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.Inventory()))
-	for key, cause := range p.Causes.Objects {
-		p.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
+	p.state.plan.Generation, p.state.plan.Stalled = p.plan.VR.Generation, &why
+	p.state.plan.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Inventory()))
+	for key, cause := range p.plan.Causes.Objects {
+		p.plan.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
 	}
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
 		p.skipAll(ctx, why)
 	}
-	return p.finish(ctx, status.Outcome{Stalled: &why, Compared: len(p.state.Manifest) > 0})
+	return p.finish(ctx, status.Outcome{Stalled: &why, Compared: len(p.state.plan.Manifest) > 0})
 }

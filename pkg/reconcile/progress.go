@@ -16,10 +16,10 @@ import (
 func (p *pass) noteApplying(ctx context.Context) error {
 	p.state.lane.enter()
 	defer p.state.lane.leave()
-	if len(p.state.Status.Conditions) > 0 || ctx.Err() != nil {
+	if len(p.state.plan.Status.Conditions) > 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return p.writeStatus(ctx, status.Applying(p.state.Status, p.state.Entries(), p.listed, p.Now))
+	return p.writeStatus(ctx, status.Applying(p.state.plan.Status, p.state.plan.Entries(), p.listed, p.plan.Now))
 }
 
 // reportProgress reports an apply that has not ended. Problems of objects are written into the status first, so that
@@ -30,22 +30,22 @@ func (p *pass) reportProgress(ctx context.Context, now progress.Report) error {
 		return ctx.Err()
 	}
 	if !access.Usable(p.applier.Destination) { // all that failed may have failed for that
-		return fmt.Errorf("the destination of VidraResource %s may be unreachable", p.VR.Name)
+		return fmt.Errorf("the destination of VidraResource %s may be unreachable", p.plan.VR.Name)
 	}
 	s, before := p.state, p.before
 	s.lane.enter()
 	defer s.lane.leave()
 	if len(now.Problems) > 0 {
-		if err := p.writeStatus(ctx, status.Failing(s.Status, now.Problems, time.Now())); err != nil {
+		if err := p.writeStatus(ctx, status.Failing(s.plan.Status, now.Problems, time.Now())); err != nil {
 			return err
 		}
-		p.before = s.Status
+		p.before = s.plan.Status
 	}
 	var changes []events.Change
 	if now.Counted {
-		changes = append(changes, events.Change{Action: events.Progressed, Object: object.ReferenceToOwner(p.VR), Note: fmt.Sprintf(
+		changes = append(changes, events.Change{Action: events.Progressed, Object: object.ReferenceToOwner(p.plan.VR), Note: fmt.Sprintf(
 			"is being applied: %d of %d objects are applied, %d failed", now.Applied, now.Total, now.Failed)})
 	}
-	p.record(p.Owner, object.ReferenceToOwner(p.VR), before, p.before, changes)
+	p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), before, p.before, changes)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // readHealth reads the objects whose check of spec.healthChecks is new: the stores of the watches keep no object to evaluate it. Later
 // events evaluate it.
 func (p *pass) readHealth(ctx context.Context) {
-	objects := p.NeedsHealth()
+	objects := p.plan.NeedsHealth()
 	if len(objects) == 0 || p.applier.Client == nil {
 		return
 	}
@@ -30,7 +30,7 @@ func (p *pass) readHealth(ctx context.Context) {
 	})
 	for i, o := range objects {
 		if gone := answers[i].live == nil && answers[i].err == nil; o.Desired == wanted[i] && !gone { // the event of its deletion follows
-			p.NoteHealthRead(o, answers[i].live, answers[i].err)
+			p.plan.NoteHealthRead(o, answers[i].live, answers[i].err)
 		}
 	}
 }

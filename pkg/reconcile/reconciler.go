@@ -36,7 +36,7 @@ import (
 // Reconciler reconciles VidraResources. Its fields must not be changed after the first call of Reconcile.
 type Reconciler struct {
 	// Assignment is which VidraResources are reconciled. Trigger must have the same installation.
-	assignment.Assignment
+	Assignment assignment.Assignment
 	// Client reads VidraResources and writes their status and finalizer.
 	Client client.Client
 	// Local is the cluster that Vidra runs in.
@@ -151,7 +151,7 @@ func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 
 // reconcile reconciles a VidraResource once.
 func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconcile.Result, error) {
-	ctx, returned, done := r.Running(ctx, owner)
+	ctx, returned, done := r.Assignment.Running(ctx, owner)
 	defer done()
 	vr := &v1alpha1.VidraResource{}
 	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
@@ -172,7 +172,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	} else if !current {
 		return reconcile.Result{RequeueAfter: wait.Jitter(catchUpRetry, 1)}, nil
 	}
-	reconciled, held := r.Reconciles(vr), r.Holds(vr)
+	reconciled, held := r.Assignment.Reconciles(vr), r.Assignment.Holds(vr)
 	if !reconciled && !held {
 		r.endHeals(owner)
 		r.forget(owner)
@@ -214,12 +214,12 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	if !reconciled || !vr.DeletionTimestamp.IsZero() {
 		return p.finalize(ctx)
 	}
-	if other, waits := r.Installation.HeldByAnother(vr); waits && !held {
+	if other, waits := r.Assignment.Installation.HeldByAnother(vr); waits && !held {
 		p.state.lane.closeLocked()
 		defer r.restartState(owner) // the other installation changes the inventory
 		return p.awaitRelease(ctx, other)
 	}
-	if p.unheld = !held; len(p.state.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
+	if p.unheld = !held; len(p.state.plan.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
 		if err := p.hold(ctx, nil); err != nil {
 			p.requeueCauses()
 			return reconcile.Result{}, err
@@ -231,7 +231,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 // ownerState finds or makes the state of a VidraResource.
 func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys seal.Keys) (s *ownerState, first bool) {
 	r.mu.Lock()
-	if s := r.states[owner]; s != nil && s.UID == vr.UID && !s.writes.Outdated(s.Status, vr) {
+	if s := r.states[owner]; s != nil && s.plan.UID == vr.UID && !s.writes.Outdated(s.plan.Status, vr) {
 		r.mu.Unlock()
 		return s, false
 	}
@@ -244,7 +244,7 @@ func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource,
 		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
 	}
 	s = newOwnerState(vr, keys)
-	if old := r.states[owner]; old != nil && cmp.Or(old.UID, old.outdated) == vr.UID {
+	if old := r.states[owner]; old != nil && cmp.Or(old.plan.UID, old.outdated) == vr.UID {
 		s.inherit(old)
 	}
 	r.states[owner] = s
@@ -300,7 +300,7 @@ func (r *Reconciler) restartState(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.states[owner]; s != nil {
-		s.UID, s.outdated = "", s.UID
+		s.plan.UID, s.outdated = "", s.plan.UID
 	}
 }
 

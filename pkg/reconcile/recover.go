@@ -16,24 +16,24 @@ import (
 // Vidra is limited to namespaces, objects in other namespaces.
 func (p *pass) recoverInventory() {
 	s := p.state
-	if !s.recoversInventory || !p.Scope.All || !p.applier.Watched {
+	if !s.recoversInventory || !p.plan.Scope.All || !p.applier.Settings.Watched {
 		return
 	}
 	found := map[object.Identity]*desired.Object{} // with an object of the same kind
 	for _, like := range p.watchedKinds() {
-		objs, synced := p.Watches.List(p.applier.WatchKey(like.Key))
+		objs, synced := p.reconciler.Watches.List(p.applier.Settings.WatchKey(like.Key))
 		if !synced {
 			return // the watch has the VidraResource reconciled when it is
 		}
 		for _, kept := range objs {
-			if namespace, name, applied := trigger.AppliedBy(kept, p.applier.Manager); applied {
+			if namespace, name, applied := trigger.AppliedBy(kept, p.applier.Settings.Claimant.Manager); applied {
 				found[object.Identity{GroupKind: like.ID.GroupKind, Namespace: namespace, Name: name}] = like
 			}
 		}
 	}
 	s.recoversInventory = false
 	for id, like := range found {
-		if o := s.Track(id); o.Entry == nil && o.Desired == nil {
+		if o := s.plan.Track(id); o.Entry == nil && o.Desired == nil {
 			o.Entry = object.NewEntry(id, like.GVK)
 		}
 	}
@@ -42,17 +42,17 @@ func (p *pass) recoverInventory() {
 // listTransferred takes the objects for the inventory that another VidraResource released to this one, which has not applied them yet, as
 // while it is suspended. They are of the manifest as it was read last: without an entry, nothing would remove them when they leave it.
 func (p *pass) listTransferred() {
-	if !p.Scope.All || !p.Watched {
+	if !p.plan.Scope.All || !p.plan.Settings.Watched {
 		return
 	}
-	p.applier.Allowed = p.state.scope
-	for _, o := range p.state.Manifest {
+	p.applier.Settings.Allowed = p.state.scope
+	for _, o := range p.state.plan.Manifest {
 		if o.Entry != nil {
 			continue
 		}
 		key := o.Desired.Key
-		if kept, found, synced := p.Watches.Get(p.applier.WatchKey(key), key.Namespace, key.Name); found && synced {
-			if _, _, applied := trigger.AppliedBy(kept, p.applier.Manager); applied {
+		if kept, found, synced := p.reconciler.Watches.Get(p.applier.Settings.WatchKey(key), key.Namespace, key.Name); found && synced {
+			if _, _, applied := trigger.AppliedBy(kept, p.applier.Settings.Claimant.Manager); applied {
 				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
 			}
 		}
@@ -62,8 +62,8 @@ func (p *pass) listTransferred() {
 // watchedKinds returns one object of each watch.
 func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
 	kinds := map[watchregistry.Key]*desired.Object{}
-	for _, o := range p.state.Manifest {
-		kinds[p.applier.WatchKey(o.Desired.Key)] = o.Desired
+	for _, o := range p.state.plan.Manifest {
+		kinds[p.applier.Settings.WatchKey(o.Desired.Key)] = o.Desired
 	}
 	return kinds
 }
@@ -71,7 +71,7 @@ func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
 // lostInventory reports whether the VidraResource may have objects that its status does not list: the inventory was emptied before this
 // process began, and the status shows that Vidra connected to the destination before, or shows nothing.
 func (s *ownerState) lostInventory() bool {
-	return s.recoversInventory && (len(s.Status.Conditions) == 0 || s.Status.LastSyncTime != nil || s.Status.ClusterUID != "" || s.Status.KubeconfigDigest != "")
+	return s.recoversInventory && (len(s.plan.Status.Conditions) == 0 || s.plan.Status.LastSyncTime != nil || s.plan.Status.ClusterUID != "" || s.plan.Status.KubeconfigDigest != "")
 }
 
 // recoverForRemoval takes the objects of the manifest for the inventory of a VidraResource that is being deleted, if that was
@@ -82,24 +82,24 @@ func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 	if !s.recoversInventory {
 		return nil
 	}
-	lost := s.lostInventory() && !p.VR.Orphans()
-	s.Generation = 0
+	lost := s.lostInventory() && !p.plan.VR.Orphans()
+	s.plan.Generation = 0
 	why := p.read(ctx)
-	if i := slices.IndexFunc(s.Unresolved, desired.Unresolved.AwaitsKind); why == nil && i >= 0 { // discovery may have failed
-		u := s.Unresolved[i]
+	if i := slices.IndexFunc(s.plan.Unresolved, desired.Unresolved.AwaitsKind); why == nil && i >= 0 { // discovery may have failed
+		u := s.plan.Unresolved[i]
 		why = &object.Failure{Reason: u.Why.Reason, Message: u.ID.String() + ": " + u.Why.Message}
 	}
 	switch {
 	case why != nil && lost:
 		return why
-	case why == nil || len(s.Manifest) > 0:
-		for _, o := range s.Manifest {
+	case why == nil || len(s.plan.Manifest) > 0:
+		for _, o := range s.plan.Manifest {
 			if o.Entry == nil {
 				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
 			}
 		}
 	}
 	s.recoversInventory = false
-	s.adopt(p.VR.Generation, nil, nil)
+	s.adopt(p.plan.VR.Generation, nil, nil)
 	return nil
 }

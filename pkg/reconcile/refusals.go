@@ -9,14 +9,14 @@ import (
 // forgetRefusals has applies retried that were refused for a VidraResource that is gone, although its field manager is still on the
 // object: its finalizer was removed, for example. The cache of a shard lacks all of them.
 func (p *pass) forgetRefusals(ctx context.Context) {
-	if p.Elsewhere != nil {
+	if p.reconciler.Assignment.Elsewhere != nil {
 		return
 	}
-	for _, o := range p.state.Manifest {
+	for _, o := range p.state.plan.Manifest {
 		if o.Refused == nil || o.Refused.Other == "" {
 			continue
 		}
-		if other, err := owners.Cached(ctx, p.Client, o.Refused.Other); err == nil && other == nil {
+		if other, err := owners.Cached(ctx, p.reconciler.Client, o.Refused.Other); err == nil && other == nil {
 			o.Refused = nil
 		}
 	}

@@ -47,12 +47,12 @@ func TestRemovedWhenGone(t *testing.T) {
 			entry := object.NewEntry(id, fixture.ConfigMapKind)
 			entry.State, entry.UID = tc.state, tc.uid
 			s := newOwnerState(&v1alpha1.VidraResource{}, nil)
-			o := s.Track(id)
+			o := s.plan.Track(id)
 			o.Entry = entry
-			p := &prune.Remover{Applier: &apply.Applier{Destination: newLab(t, "")}, Plan: &plan.Planner{Settings: &plan.Settings{}, State: &s.State, First: tc.first}}
+			p := &prune.Remover{Applier: &apply.Applier{Destination: newLab(t, "")}, Plan: &plan.Planner{Settings: &plan.Settings{}, State: &s.plan, First: tc.first}}
 			p.RecordRemoval(t.Context(), o, tc.done)
 			var told []events.Action
-			for _, change := range s.PendingEvents {
+			for _, change := range s.plan.PendingEvents {
 				told = append(told, change.Action)
 			}
 			require.Equal(t, tc.told, told, tc.reason)
@@ -84,7 +84,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			l := newLab(t, colors("a"))
 			p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
 			for _, action := range all {
-				p.state.PendingEvents = append(p.state.PendingEvents, events.Change{Action: action})
+				p.state.plan.PendingEvents = append(p.state.plan.PendingEvents, events.Change{Action: action})
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -95,7 +95,7 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			_, err := p.finish(ctx, status.Outcome{})
 			require.Error(t, err)
 			var kept []events.Action
-			for _, change := range p.state.PendingEvents {
+			for _, change := range p.state.plan.PendingEvents {
 				kept = append(kept, change.Action)
 			}
 			require.Equal(t, tc.want, kept)
@@ -104,8 +104,8 @@ func TestUntoldAtTheEnd(t *testing.T) {
 			p.state.lane.leave()
 			l.restartState(faulty)
 			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()}).state
-			require.Len(t, renewed.PendingEvents, len(once))
-			require.Equal(t, types.UID("vr"), renewed.UID)
+			require.Len(t, renewed.plan.PendingEvents, len(once))
+			require.Equal(t, types.UID("vr"), renewed.plan.UID)
 		})
 	}
 }

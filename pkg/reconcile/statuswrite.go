@@ -21,8 +21,8 @@ import (
 
 // forgetAdditions forgets additions that do not count any more.
 func (p *pass) forgetAdditions() {
-	for o := range p.state.All() {
-		if o.Entry == nil || o.Desired == nil || p.applier.Additions.Policy == v1alpha1.AdditionsKeep {
+	for o := range p.state.plan.All() {
+		if o.Entry == nil || o.Desired == nil || p.applier.Settings.Additions.Policy == v1alpha1.AdditionsKeep {
 			o.Additions = ""
 		}
 	}
@@ -35,19 +35,19 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	var added []*plan.Object
 	for _, t := range todo.Apply {
 		if t.Why == plan.WhyNew && t.Known.Entry == nil {
-			t.Known.Entry = object.NewEntry(t.ID, t.GVK)
+			t.Known.Entry = object.NewEntry(t.Object.ID, t.Object.GVK)
 			added = append(added, t.Known)
 		}
 	}
 	if len(added) == 0 {
 		return nil
 	}
-	err := p.hold(ctx, p.state.Entries())
+	err := p.hold(ctx, p.state.plan.Entries())
 	if err == nil && !p.listed {
 		err = p.writeInventory(ctx)
 	}
 	if err == nil && p.vanished {
-		err = fmt.Errorf("VidraResource %s does not exist any more", p.VR.Name)
+		err = fmt.Errorf("VidraResource %s does not exist any more", p.plan.VR.Name)
 	}
 	if err != nil {
 		for _, o := range added {
@@ -59,45 +59,45 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 
 // writeInventory writes the inventory before the objects are written that it lists.
 func (p *pass) writeInventory(ctx context.Context) error {
-	return p.writeStatus(ctx, status.Applying(p.state.Status, p.state.Entries(), false, p.Now))
+	return p.writeStatus(ctx, status.Applying(p.state.plan.Status, p.state.plan.Entries(), false, p.plan.Now))
 }
 
 // finish writes the status if it changed, then the Events about the change.
 func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, error) {
 	s := p.state
-	p.EndContentions()
+	p.plan.EndContentions()
 	if o.Stalled == nil && o.Blocked == nil && !o.Deleting {
-		p.RecordOthers()
+		p.plan.RecordOthers()
 		p.readHealth(ctx)
-		p.Checkup()
-		o.Health = s.Health
+		p.plan.Checkup()
+		o.Health = s.plan.Health
 	}
 	p.forgetAdditions()
 	o.Source, o.Waiting = p.source, p.waiting
-	p.Conclusion(&o)
+	p.record.Conclusion(&o)
 	p.awaitRights(o.All)
 	p.awaitRefused()
-	s.ForgetUnused()
-	after := status.Summarize(s.Status, o)
+	s.plan.ForgetUnused()
+	after := status.Summarize(s.plan.Status, o)
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
-	s.Schedule.Attempted(p.Failed(end), end.All, p.Now)
+	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
 	restores, later := p.restores(ctx)
-	wakes := append(p.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
+	wakes := append(p.plan.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
 	if p.waiting != nil {
 		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
 	}
 	next := plan.Earliest(wakes)
 	if restores {
-		p.foreignWritten = p.VR.Status.DeepCopy()
+		p.foreignWritten = p.plan.VR.Status.DeepCopy()
 	}
-	changes := s.PendingEvents
-	s.PendingEvents = nil // what heals note during the write follows the next status
-	if restores || s.Schedule.FlushDue(p.Now) || status.Changed(s.Status, after) {
+	changes := s.plan.PendingEvents
+	s.plan.PendingEvents = nil // what heals note during the write follows the next status
+	if restores || s.plan.Schedule.FlushDue(p.plan.Now) || status.Changed(s.plan.Status, after) {
 		if err := p.writeStatus(ctx, after); err != nil {
-			s.PendingEvents = append(changes, s.PendingEvents...)
+			s.plan.PendingEvents = append(changes, s.plan.PendingEvents...)
 			p.requeuePending(o.All)
 			if ctx.Err() != nil { // Vidra ends
-				s.DropFoundAgain()
+				s.plan.DropFoundAgain()
 			}
 			return reconcile.Result{}, err
 		}
@@ -105,10 +105,10 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	if p.vanished {
 		return reconcile.Result{}, p.withdraw(ctx)
 	}
-	p.Trigger.RequeueCauses(p.Owner, trigger.Causes{Objects: p.PendingDrift})
-	p.record(p.Owner, object.ReferenceToOwner(p.VR), p.before, s.Status, changes)
+	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift})
+	p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), p.before, s.plan.Status, changes)
 	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.At, "why", next.Why)
-	return p.Requeue(next), nil
+	return p.plan.Requeue(next), nil
 }
 
 // writeStatus writes a status, with the heals that it does not count yet. It waits for the answer
@@ -117,45 +117,45 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	if err := p.hold(ctx, nil); err != nil {
 		return err
 	}
-	s, before := p.state, p.state.Status
+	s, before := p.state, p.state.plan.Status
 	if p.foreignWritten != nil {
 		before = *p.foreignWritten
 	}
-	unreported := s.TakeUnreported()
+	unreported := s.plan.TakeUnreported()
 	written := unreported.AddTo(after)
-	patch, err := status.MergePatch(before, written, s.writes.Precondition(p.VR.ResourceVersion))
+	patch, err := status.MergePatch(before, written, s.writes.Precondition(p.plan.VR.ResourceVersion))
 	if err != nil {
-		s.ReturnUnreported(unreported)
+		s.plan.ReturnUnreported(unreported)
 		return err
 	}
 	// Only the metadata of the answer is used.
-	changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: p.VR.Name, ResourceVersion: p.VR.ResourceVersion}}
+	changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: p.plan.VR.Name, ResourceVersion: p.plan.VR.ResourceVersion}}
 	changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-	p.Inventories.Write(p.VR.Name, written.ManagedResources)
-	p.beginWrite(s)
+	p.reconciler.Inventories.Write(p.plan.VR.Name, written.ManagedResources)
+	p.reconciler.beginWrite(s)
 	s.lane.apart(func() {
 		err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
-			return p.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
+			return p.reconciler.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
 		})
 	})
 	if err != nil {
-		p.endWrite(p.Owner, s, "")
+		p.reconciler.endWrite(p.plan.Settings.Claimant.Owner, s, "")
 	} else {
-		p.endWrite(p.Owner, s, changed.ResourceVersion)
+		p.reconciler.endWrite(p.plan.Settings.Claimant.Owner, s, changed.ResourceVersion)
 	}
 	if apierrors.IsConflict(err) {
-		p.restartState(p.Owner)
+		p.reconciler.restartState(p.plan.Settings.Claimant.Owner)
 	}
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err): // otherwise its kind is served no more
-		p.vanished = p.vanished || s.justHeld && object.IsObject(err, p.VR.Name)
+		p.vanished = p.vanished || s.justHeld && object.IsObject(err, p.plan.VR.Name)
 		return nil
 	default:
-		s.ReturnUnreported(unreported)
-		return fmt.Errorf("write the status of VidraResource %s: %w", p.VR.Name, withoutValues(p.VR, err))
+		s.plan.ReturnUnreported(unreported)
+		return fmt.Errorf("write the status of VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
-	p.VR.ResourceVersion = changed.ResourceVersion
-	s.Status, s.justHeld, s.Emptied = written, false, false
+	p.plan.VR.ResourceVersion = changed.ResourceVersion
+	s.plan.Status, s.justHeld, s.plan.Emptied = written, false, false
 	return nil
 }

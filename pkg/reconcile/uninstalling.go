@@ -58,16 +58,16 @@ func (d *definitionState) beingDeleted(ctx context.Context, api metadata.Interfa
 // uninstalling returns the sign that the deletion of the VidraResource is a consequence of the deletion of Vidra itself, or empty:
 // then its objects stay. It asks only of a VidraResource that is being deleted.
 func (p *pass) uninstalling(ctx context.Context) string {
-	if p.VR.DeletionTimestamp.IsZero() || p.Metadata == nil {
+	if p.plan.VR.DeletionTimestamp.IsZero() || p.reconciler.Metadata == nil {
 		return ""
 	}
 	if p.state.deletionSeen.IsZero() {
-		p.state.deletionSeen = p.Now
+		p.state.deletionSeen = p.plan.Now
 	}
 	var deleting bool
 	var err error
 	seen := p.state.deletionSeen
-	p.state.lane.apart(func() { deleting, err = p.definition.beingDeleted(ctx, p.Metadata, seen) })
+	p.state.lane.apart(func() { deleting, err = p.reconciler.definition.beingDeleted(ctx, p.reconciler.Metadata, seen) })
 	switch {
 	case err != nil:
 		return fmt.Sprintf("it is not known whether its CustomResourceDefinition is being deleted, too: %v", err)
@@ -77,19 +77,19 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	}
 	switch goes, err := p.ownNamespaceGoes(ctx); {
 	case err != nil:
-		return fmt.Sprintf("it is not known whether the Namespace %s of Vidra is being deleted, too: %v", p.Namespace, err)
+		return fmt.Sprintf("it is not known whether the Namespace %s of Vidra is being deleted, too: %v", p.reconciler.Namespace, err)
 	case goes:
-		return fmt.Sprintf("the Namespace %s of Vidra is being deleted, too: install Vidra again, or set spec.deletionPolicy to Orphan to leave them in place", p.Namespace)
+		return fmt.Sprintf("the Namespace %s of Vidra is being deleted, too: install Vidra again, or set spec.deletionPolicy to Orphan to leave them in place", p.reconciler.Namespace)
 	}
 	return ""
 }
 
 // ownNamespaceGoes reports whether the namespace that Vidra runs in is being deleted, or was deleted.
 func (p *pass) ownNamespaceGoes(ctx context.Context) (bool, error) {
-	if p.Namespace == "" {
+	if p.reconciler.Namespace == "" {
 		return false, nil
 	}
-	exists, terminating, err := p.localNamespace(ctx, p.Namespace)
+	exists, terminating, err := p.localNamespace(ctx, p.reconciler.Namespace)
 	if apierrors.IsForbidden(err) {
 		err = fmt.Errorf("let the ServiceAccount of Vidra list this Namespace, as in config/namespaced: %w", err)
 	}
@@ -99,16 +99,16 @@ func (p *pass) ownNamespaceGoes(ctx context.Context) (bool, error) {
 // localNamespace reports whether a namespace of the local cluster exists, and is being deleted, from the cache, or from the API server where
 // Vidra watches no Namespaces. One that cannot be read counts as existing.
 func (p *pass) localNamespace(ctx context.Context, name string) (exists, terminating bool, err error) {
-	if p.LocalScope.LimitsNamespaces() {
+	if p.reconciler.LocalScope.LimitsNamespaces() {
 		var live *unstructured.Unstructured
 		p.state.lane.apart(func() {
-			live, err = access.GetAsVidra(ctx, p.Local, trigger.ObjectKey{GVR: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
+			live, err = access.GetAsVidra(ctx, p.reconciler.Local, trigger.ObjectKey{GVR: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
 		})
 		return err != nil || live != nil, live != nil && live.GetDeletionTimestamp() != nil, err
 	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err = p.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	err = p.reconciler.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
 	return !apierrors.IsNotFound(err), err == nil && ns.DeletionTimestamp != nil, client.IgnoreNotFound(err)
 }
 
@@ -117,10 +117,10 @@ func (p *pass) removalDelay(ctx context.Context) plan.RemovalDelay {
 	switch goes, err := p.ownNamespaceGoes(ctx); {
 	case err != nil:
 		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
-			"left the manifest, and is not removed before it is known whether the Namespace %s of Vidra is being deleted: %v", p.Namespace, err)}
+			"left the manifest, and is not removed before it is known whether the Namespace %s of Vidra is being deleted: %v", p.reconciler.Namespace, err)}
 	case goes:
 		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
-			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.Namespace)}
+			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.reconciler.Namespace)}
 	}
 	if p.state.recalled || p.source != nil {
 		return plan.RemovalDelay{Endless: true, Message: "is not in the manifest that was last read, and is not removed before the sources of the manifest can be read"}

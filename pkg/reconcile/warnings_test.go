@@ -58,10 +58,10 @@ func TestWarningsStand(t *testing.T) {
 			p := &status.Recorder{}
 			for _, r := range tc.results {
 				r.Live = &unstructured.Unstructured{}
-				r.Known = s.Objects[r.ID]
+				r.Task.Known = s.plan.Objects[r.Task.Object.ID]
 				p.RecordWarnings(r)
 			}
-			require.Equal(t, tc.want, s.WarningProblems(), tc.reason)
+			require.Equal(t, tc.want, s.plan.WarningProblems(), tc.reason)
 		})
 	}
 }

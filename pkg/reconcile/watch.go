@@ -16,41 +16,41 @@ import (
 // manifest, those of what is still to be removed, and the ones that are missing.
 func (p *pass) watch(ctx context.Context) {
 	s := p.state
-	p.KindsNoticed = p.applier.Watched && p.applier.Destination != nil && p.Watches.NoticesKinds(p.applier.Destination.Name())
+	p.plan.KindsNoticed = p.applier.Settings.Watched && p.applier.Destination != nil && p.reconciler.Watches.NoticesKinds(p.applier.Destination.Name())
 	switch {
-	case !p.applier.Watched:
-		p.Watches.Release(p.Owner)
-		p.Trigger.Release(p.Owner)
+	case !p.applier.Settings.Watched:
+		p.reconciler.Watches.Release(p.plan.Settings.Claimant.Owner)
+		p.reconciler.Trigger.Release(p.plan.Settings.Claimant.Owner)
 		// It is known, and no event of its objects is work.
-		p.Index.Load(p.Owner, nil)
-		s.Watches, s.loaded = nil, false
+		p.reconciler.Index.Load(p.plan.Settings.Claimant.Owner, nil)
+		s.plan.Watches, s.loaded = nil, false
 		return
-	case !p.Scope.All:
+	case !p.plan.Scope.All:
 		return // nothing that a watch depends on has changed
 	}
 	want, kinds, complete := p.needed(ctx)
 	if complete {
-		s.Watches = p.Watches.Sync(p.Owner, want)
+		s.plan.Watches = p.reconciler.Watches.Sync(p.plan.Settings.Claimant.Owner, want)
 	} else {
-		s.Watches = p.Watches.Ensure(p.Owner, want)
+		s.plan.Watches = p.reconciler.Watches.Ensure(p.plan.Settings.Claimant.Owner, want)
 	}
-	for _, u := range s.Unresolved {
+	for _, u := range s.plan.Unresolved {
 		if u.AwaitsKind() {
 			kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
 		}
 	}
-	p.Watches.Await(p.Owner, append(kinds, s.awaitedSources...))
+	p.reconciler.Watches.Await(p.plan.Settings.Claimant.Owner, append(kinds, s.awaitedSources...))
 }
 
 // needed lists the kinds to watch, and the kinds of objects to be removed that are unserved. It is incomplete when discovery
 // cannot say how something is served that is still to be removed.
 func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []watchregistry.Kind, complete bool) {
 	complete = true
-	for _, o := range p.state.Manifest {
-		want = append(want, p.applier.WatchKey(o.Desired.Key))
+	for _, o := range p.state.plan.Manifest {
+		want = append(want, p.applier.Settings.WatchKey(o.Desired.Key))
 	}
-	for _, o := range p.state.Others {
-		if o.Entry == nil || access.ObjectOutOfScope(p.applier.Allowed, o.ID) != nil {
+	for _, o := range p.state.plan.Others {
+		if o.Entry == nil || access.ObjectOutOfScope(p.applier.Settings.Allowed, o.ID) != nil {
 			continue
 		}
 		var mapping cluster.Mapping
@@ -58,7 +58,7 @@ func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []
 		p.state.lane.apart(func() { mapping, err = p.applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(o.Entry)) })
 		switch {
 		case err == nil:
-			want = append(want, p.applier.WatchKey(trigger.ObjectKey{Cluster: p.applier.Destination.Name(), GVR: mapping.GVR, Namespace: o.ID.Namespace}))
+			want = append(want, p.applier.Settings.WatchKey(trigger.ObjectKey{Cluster: p.applier.Destination.Name(), GVR: mapping.GVR, Namespace: o.ID.Namespace}))
 		case meta.IsNoMatchError(err):
 			missing = append(missing, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: object.GVKOf(o.Entry)})
 		default:

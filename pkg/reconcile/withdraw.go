@@ -23,31 +23,33 @@ func (p *pass) withdraw(ctx context.Context) error {
 		p.requeuePending(true)
 		return err
 	}
-	gone := p.VR.DeepCopy()
-	gone.DeletionTimestamp = &metav1.Time{Time: p.Now}
-	if p.VR = gone; p.uninstalling(ctx) != "" {
+	gone := p.plan.VR.DeepCopy()
+	gone.DeletionTimestamp = &metav1.Time{Time: p.plan.Now}
+	if p.plan.VR = gone; p.uninstalling(ctx) != "" {
 		return nil // the objects stay
 	}
 	p.state.lane.closeLocked()
-	p.state.adopt(p.VR.Generation, nil, nil)
-	created := slices.DeleteFunc(p.created, func(id object.Identity) bool { return p.state.Objects[id] == nil || p.state.Objects[id].Entry == nil })
+	p.state.adopt(p.plan.VR.Generation, nil, nil)
+	created := slices.DeleteFunc(p.created, func(id object.Identity) bool {
+		return p.state.plan.Objects[id] == nil || p.state.plan.Objects[id].Entry == nil
+	})
 	slices.SortFunc(created, plan.CompareForRemoval)
 	remover := p.remover()
 	remover.Stale, remover.Interrupted = p.isGone, nil
 	remover.Prune(ctx, created)
-	changes := p.state.PendingEvents
-	p.state.PendingEvents = nil
-	p.record(p.Owner, object.ReferenceToOwner(p.VR), p.before, p.before, changes)
+	changes := p.state.plan.PendingEvents
+	p.state.plan.PendingEvents = nil
+	p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), p.before, p.before, changes)
 	return nil
 }
 
 // isGone returns nil if the API server has no VidraResource of the name.
 func (p *pass) isGone(ctx context.Context) error {
-	switch err := p.API.Get(ctx, p.Owner, &v1alpha1.VidraResource{}); {
-	case apierrors.IsNotFound(err) && object.IsObject(err, p.Owner.Name):
+	switch err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, &v1alpha1.VidraResource{}); {
+	case apierrors.IsNotFound(err) && object.IsObject(err, p.plan.Settings.Claimant.Owner.Name):
 		return nil
 	case err != nil:
-		return fmt.Errorf("read VidraResource %s: %w", p.Owner.Name, err)
+		return fmt.Errorf("read VidraResource %s: %w", p.plan.Settings.Claimant.Owner.Name, err)
 	}
-	return fmt.Errorf("another VidraResource of the name %s was created", p.Owner.Name)
+	return fmt.Errorf("another VidraResource of the name %s was created", p.plan.Settings.Claimant.Owner.Name)
 }

@@ -49,7 +49,7 @@ type Subject struct {
 // Right is one right of a subject. It is comparable as long as its selectors are unset. The right of a request about a
 // managed object names no object: a role that names some is not noticed then.
 type Right struct {
-	Subject
+	Subject Subject
 	authorizationv1.ResourceAttributes
 }
 
@@ -175,7 +175,7 @@ func (g *Grants) Recheck(cluster, namespace string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for right, m := range g.missing {
-		if right.Cluster != cluster || namespace != "" && right.Namespace != namespace {
+		if right.Subject.Cluster != cluster || namespace != "" && right.Namespace != namespace {
 			continue
 		}
 		if m.left == 0 { // otherwise it is asked for soon

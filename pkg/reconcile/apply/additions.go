@@ -18,35 +18,35 @@ import (
 
 // undoTools describes the additions of users to an object, of any time.
 func (k known) undoTools() ownership.Undo {
-	return k.settings.Additions.Undo(k.Object, k.settings.Manager, k.disclosureWith())
+	return k.settings.Additions.Undo(k.task.Object, k.settings.Claimant.Manager, k.disclosureWith())
 }
 
 // byTools finds the additions of users to an object.
 func (k known) byTools(live *unstructured.Unstructured) ownership.Addition {
-	return k.settings.Additions.In(live, k.Object, k.settings.Manager, k.disclosureWith())
+	return k.settings.Additions.In(live, k.task.Object, k.settings.Claimant.Manager, k.disclosureWith())
 }
 
 // onlyAdditions reports whether our fields in the found object are as the last apply left them, so that
 // no apply is needed.
 func (k known) onlyAdditions() bool {
-	entry, found := k.Entry(), k.Cause.Found
-	if len(k.settings.Additions.Tools) == 0 || k.Why != plan.WhyDrift || found == nil || entry == nil || k.settings.Signature().MissingLabel(found) != "" {
+	entry, found := k.task.Entry(), k.task.Cause.Found
+	if len(k.settings.Additions.Tools) == 0 || k.task.Why != plan.WhyDrift || found == nil || entry == nil || k.settings.Claimant.Signature().MissingLabel(found) != "" {
 		return false
 	}
-	return entry.Configuration == k.Configuration && trigger.DigestOf(found, k.settings.Manager, false, nil).String() == entry.Digest
+	return entry.Configuration == k.task.Object.Configuration && trigger.DigestOf(found, k.settings.Claimant.Manager, false, nil).String() == entry.Digest
 }
 
 // removeAdditions removes the additions of users to live, an object that equals the manifest apart from them: it takes the ownership of
 // the additions, and applies. If the API server calls the object without them invalid, it returns the ownership,
 // and the additions stay.
 func (p *procedure) removeAdditions(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if len(p.byTools(live).Patch) == 0 {
+	if len(p.known.byTools(live).Patch) == 0 {
 		return live, nil
 	}
 	p.edit, p.confirmed = nil, true // an object with the additions is as expected, too
 	p.versions = append(p.versions, live)
 	previous := live
-	got := p.reclaim(ctx, p.undoTools(), live, live)
+	got := p.reclaim(ctx, p.known.undoTools(), live, live)
 	switch {
 	case got.err != nil:
 		return nil, got.err
@@ -64,7 +64,7 @@ func (p *procedure) removeAdditions(ctx context.Context, live *unstructured.Unst
 		return nil, p.abandon(ctx, got.live, previous, err)
 	}
 	p.outcome.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s",
-		Differences(got.addition.Changes), object.Message(err, p.disclosureWith(got.live)))
+		Differences(got.addition.Changes), object.Message(err, p.known.disclosureWith(got.live)))
 	return p.giveBack(ctx, got.live, previous)
 }
 

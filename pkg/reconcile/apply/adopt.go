@@ -22,10 +22,10 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 	switch refused, conflict := new(owners.Refusal), new(owners.Conflict); {
 	case errors.As(err, &refused), errors.Is(err, ErrForeign):
 		done.Err = err
-	case errors.As(err, &conflict) && a.Applied(met.Cause.Found): // the marks alone would remove what it has of ours
+	case errors.As(err, &conflict) && a.Settings.Claimant.Applied(met.Cause.Found): // the marks alone would remove what it has of ours
 		done.Err = err
 	case errors.As(err, &conflict):
-		done.Err = errors.Join(err, claim(ctx, a.callsAbout(t.Key), a.Settings, t))
+		done.Err = errors.Join(err, claim(ctx, a.callsAbout(t.Object.Key), a.Settings, t))
 	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
 		return a.Apply(ctx, met)
 	case apierrors.IsForbidden(done.Err):
@@ -37,13 +37,13 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 // Preflight reads an object that was never applied, and refuses it if it exists
 // and may not be adopted. The cause then has the found object.
 func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
-	return adopter{a.Settings, a.callsAbout(t.Key)}.preflight(ctx, t)
+	return adopter{a.Settings, a.callsAbout(t.Object.Key)}.preflight(ctx, t)
 }
 
 // adopter decides about objects that exist and were never applied. It writes nothing.
 type adopter struct {
-	*plan.Settings
-	api objectAPI
+	settings *plan.Settings
+	api      objectAPI
 }
 
 func (a adopter) preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
@@ -58,7 +58,7 @@ func (a adopter) preflight(ctx context.Context, t plan.Task) (plan.Task, error) 
 		}
 	}
 	t.Cause = trigger.Cause{Deleted: live == nil, Found: live}
-	t.Begun = t.Begun && live != nil && a.Applied(live)
+	t.Begun = t.Begun && live != nil && a.settings.Claimant.Applied(live)
 	return t, nil
 }
 
@@ -67,15 +67,15 @@ func (a adopter) preflight(ctx context.Context, t plan.Task) (plan.Task, error) 
 // the rule of owners.Claimant.Owns, or if it is adopted. An object that is never changed may be applied if we created it. Marks that a user copied with the object name
 // an owner, and prove nothing. It fails while the owner of the object has to revert an edit of it, too.
 func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
-	if t.Apply.Leaves() {
-		if a.Applied(live) {
+	if t.Object.Apply.Leaves() {
+		if a.settings.Claimant.Applied(live) {
 			return nil
 		}
 		return ErrForeign
 	}
 	others, err := a.api.conflicting(ctx, live)
 	if err == nil {
-		err = owners.RivalOf(others, t.Unstructured())
+		err = owners.RivalOf(others, t.Object.Unstructured())
 	}
 	entry := t.Known.Entry
 	if t.Why == plan.WhyNew && !t.Begun { // this reconcile has written it
@@ -84,11 +84,11 @@ func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Un
 	switch {
 	case err != nil:
 		return err
-	case a.Applied(live):
+	case a.settings.Claimant.Applied(live):
 		return nil
 	case len(others) >= owners.MaxOwners:
 		return owners.Crowded(others)
-	case slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }), a.Owns(live, entry):
+	case slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }), a.settings.Claimant.Owns(live, entry):
 		return nil
 	}
 	return a.adopts(ctx, t, live)
@@ -97,14 +97,14 @@ func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Un
 // adopts returns a refusal if an object that exists, and that no VidraResource owns,
 // is not to be adopted.
 func (a adopter) adopts(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
-	adoption := policy.Adoption{Policy: a.Adopt}
-	if a.Adopt != v1alpha1.AdoptAlways && a.Adopt != v1alpha1.AdoptNever {
+	adoption := policy.Adoption{Policy: a.settings.Adopt}
+	if a.settings.Adopt != v1alpha1.AdoptAlways && a.settings.Adopt != v1alpha1.AdoptNever {
 		t.Cause.Found = live
-		adopted, err := dryRun(ctx, a.api, a.Settings, t)
+		adopted, err := dryRun(ctx, a.api, a.settings, t)
 		if err != nil {
 			return err
 		}
-		adoption = a.Adoption(t.Key, live, adopted, t.Unstructured(), t.Disclosure(t.Known.WasSensitive()))
+		adoption = a.settings.Adoption(t.Object.Key, live, adopted, t.Object.Unstructured(), t.Object.Disclosure(t.Known.WasSensitive()))
 	}
 	decision, reason := adoption.Decide(), v1alpha1.ReasonAdoptionRefused
 	if decision.Reverts() {

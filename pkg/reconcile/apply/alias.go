@@ -16,8 +16,8 @@ import (
 func (p *procedure) applyWithAlias(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var alias []string
 	live, err := p.editOwn(ctx, live, func(live *unstructured.Unstructured) (any, bool, error) {
-		managedFields, path := ownership.WithAlias(live, p.settings.Manager, p.settings.Tools, p.Unstructured().Object)
-		if path == nil || p.Exempts("", path) {
+		managedFields, path := ownership.WithAlias(live, p.known.settings.Claimant.Manager, p.known.settings.Tools, p.known.task.Object.Unstructured().Object)
+		if path == nil || p.known.task.Object.Exemptions.Exempts("", path) {
 			return nil, false, nil
 		}
 		alias = path
@@ -26,12 +26,12 @@ func (p *procedure) applyWithAlias(ctx context.Context, live *unstructured.Unstr
 	if err != nil {
 		return nil, fmt.Errorf("take the second name of a field that the manifest has dropped: %w", err)
 	}
-	written, err := p.apply(ctx, p.Why, live)
+	written, err := p.apply(ctx, p.known.task.Why, live)
 	if alias == nil || !apierrors.IsInvalid(err) {
 		return written, err
 	}
 	_, released := p.editOwn(ctx, live, func(live *unstructured.Unstructured) (any, bool, error) {
-		managedFields, changed := ownership.WithoutField(live, p.settings.Manager, alias)
+		managedFields, changed := ownership.WithoutField(live, p.known.settings.Claimant.Manager, alias)
 		return managedFields, changed, nil
 	})
 	if released != nil {

@@ -61,7 +61,7 @@ func (c calls) apply(ctx context.Context, body []byte, force bool) (*unstructure
 
 func (c calls) tryApply(ctx context.Context, name string, body []byte) (*unstructured.Unstructured, error) {
 	return c.applier.resource(c.key).Patch(ctx, name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: c.applier.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+		metav1.PatchOptions{FieldManager: c.applier.Settings.Claimant.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }
 
 func (c calls) patch(ctx context.Context, operations any) (*unstructured.Unstructured, error) {
@@ -78,11 +78,11 @@ func (c calls) patchJSON(ctx context.Context, operations any, dryRun ...string) 
 	if err != nil {
 		return nil, err
 	}
-	return c.applier.resource(c.key).Patch(ctx, c.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: c.applier.Manager, DryRun: dryRun})
+	return c.applier.resource(c.key).Patch(ctx, c.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: c.applier.Settings.Claimant.Manager, DryRun: dryRun})
 }
 
 func (c calls) merge(ctx context.Context, body []byte) error {
-	_, err := c.applier.resource(c.key).Patch(ctx, c.key.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: c.applier.Manager})
+	_, err := c.applier.resource(c.key).Patch(ctx, c.key.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: c.applier.Settings.Claimant.Manager})
 	return err
 }
 
@@ -190,7 +190,7 @@ func (a *Applier) Get(ctx context.Context, key trigger.ObjectKey) (*unstructured
 func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (live *unstructured.Unstructured, err error) {
 	err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
 		live, err = a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
-			metav1.PatchOptions{FieldManager: a.Manager, Force: ptr.To(force)})
+			metav1.PatchOptions{FieldManager: a.Settings.Claimant.Manager, Force: ptr.To(force)})
 		return err
 	})
 	return live, err
@@ -206,7 +206,7 @@ func (a *Applier) EditMetadata(ctx context.Context, key trigger.ObjectKey, live 
 	if err != nil {
 		return nil, err
 	}
-	return a.resource(key).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.Manager})
+	return a.resource(key).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.Settings.Claimant.Manager})
 }
 
 func (a *Applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {

@@ -16,7 +16,7 @@ import (
 // Applier applies the objects of one VidraResource. It is safe for concurrent
 // use on different objects.
 type Applier struct {
-	*plan.Settings
+	Settings    *plan.Settings
 	Destination access.Destination
 	// Client reads and writes the objects, as Vidra itself or as a ServiceAccount. It is
 	// made by access.Accounts.ClientOf, and nil until the destination is connected.
@@ -41,26 +41,26 @@ type Applier struct {
 
 // Apply does a task: it gathers the knowledge, runs the procedure, and records the result.
 func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
-	ctx, span := tracing.Object(ctx, "apply object", t.ID)
+	ctx, span := tracing.Object(ctx, "apply object", t.Object.ID)
 	defer func() { span.Done(string(done.Action), done.Err) }()
 	k, err := a.gather(ctx, t)
 	if err != nil {
-		return Result{Task: k.Task, Err: err, Shown: k.disclosureWith()}
+		return Result{Task: k.task, Err: err, Shown: k.disclosureWith()}
 	}
 	ctx, warnings := withWarnings(ctx)
-	p := newProcedure(k, a.callsAbout(t.Key))
+	p := newProcedure(k, a.callsAbout(t.Object.Key))
 	p.outcome.end = p.judge()
 	a.begin(p)
 	began := time.Now()
 	p.run(ctx)
 	answered := time.Now()
-	if p.outcome.end == applied && p.Ignored == nil && p.Why != plan.WhyDrift { // a heal asks nothing beside its apply
-		p.outcome.altered = a.alteredBy(ctx, p.Object, p.outcome.live)
+	if p.outcome.end == applied && p.known.task.Object.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks nothing beside its apply
+		p.outcome.altered = a.alteredBy(ctx, p.known.task.Object, p.outcome.live)
 	}
 	done = a.record(p, warnings.all())
 	done.Began, done.Answered, done.Unmet = began, answered, p.outcome.end == failed && k.unmet()
 	if done.Live != nil && t.Why != plan.WhyDrift { // a healed object was applied before
-		if aggregated, err := a.Destination.Aggregated(ctx, t.GVK.GroupVersion()); err == nil { // otherwise the next apply asks
+		if aggregated, err := a.Destination.Aggregated(ctx, t.Object.GVK.GroupVersion()); err == nil { // otherwise the next apply asks
 			done.Aggregated = &aggregated
 		}
 	}

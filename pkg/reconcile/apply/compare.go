@@ -35,5 +35,5 @@ func (a *Applier) Compare(ctx context.Context, d *desired.Object) Finding {
 	if err != nil {
 		return Finding{Err: err}
 	}
-	return Finding{Live: live, Applied: a.expectation(live), Version: live.GetResourceVersion(), Differs: len(ownership.Drift(live, applied, a.Manager, ownership.Disclosure{})) > 0}
+	return Finding{Live: live, Applied: a.expectation(live), Version: live.GetResourceVersion(), Differs: len(ownership.Drift(live, applied, a.Settings.Claimant.Manager, ownership.Disclosure{})) > 0}
 }

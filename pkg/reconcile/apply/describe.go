@@ -15,18 +15,18 @@ import (
 // describe finds the change of the apply. expected is the result of the last one, if
 // it is known.
 func (r *Result) describe(manager string, expected trigger.Applied, known bool) {
-	found := r.Cause.Found
-	deleted := r.Cause.Deleted && (r.Why == plan.WhyDrift || r.Why == plan.WhyChanged)
+	found := r.Task.Cause.Found
+	deleted := r.Task.Cause.Deleted && (r.Task.Why == plan.WhyDrift || r.Task.Why == plan.WhyChanged)
 	drifted := known && found != nil && !asExpected(found, expected)
 	switch {
-	case r.Why == plan.WhyNew && (found == nil || r.Begun):
+	case r.Task.Why == plan.WhyNew && (found == nil || r.Task.Begun):
 		r.Action = events.Created
-	case r.Why == plan.WhyNew && found.GetResourceVersion() == r.Live.GetResourceVersion(): // it was so
+	case r.Task.Why == plan.WhyNew && found.GetResourceVersion() == r.Live.GetResourceVersion(): // it was so
 	case deleted && r.Live.GetUID() != expected.UID && (found == nil || object.Labelled(found)): // another owner may have been first
 		r.Action = events.Recreated
 	case deleted:
 		r.Action, r.Fields = events.Relabelled, r.revertedFields(manager)
-	case r.Why == plan.WhyDrift:
+	case r.Task.Why == plan.WhyDrift:
 		if r.Fields = r.revertedFields(manager); len(r.Fields) > 0 {
 			r.Action = events.Restored
 		}
@@ -35,16 +35,16 @@ func (r *Result) describe(manager string, expected trigger.Applied, known bool) 
 	case r.digest != expected.Digest:
 		r.Action = events.Configured
 	}
-	if drifted && !deleted && (r.Why == plan.WhyChanged || r.Why == plan.WhyRetry) {
+	if drifted && !deleted && (r.Task.Why == plan.WhyChanged || r.Task.Why == plan.WhyRetry) {
 		r.Reverted = r.revertedFields(manager)
 	}
 }
 
 // revertedFields are the changes of another writer, of all fields that the apply changed.
 func (r *Result) revertedFields(manager string) []ownership.Change {
-	changes := ownership.Drift(r.Cause.Found, r.Live, manager, r.Shown)
-	if r.Why != plan.WhyDrift {
-		changes = byOthers(changes, manager, r.Seen)
+	changes := ownership.Drift(r.Task.Cause.Found, r.Live, manager, r.Shown)
+	if r.Task.Why != plan.WhyDrift {
+		changes = byOthers(changes, manager, r.Task.Seen)
 	}
 	return r.Added.With(changes)
 }

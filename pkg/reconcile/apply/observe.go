@@ -15,31 +15,31 @@ import (
 
 // observe finds the differences of an object that is not reverted.
 func (p *procedure) observe(ctx context.Context) {
-	found := p.Cause.Found
-	live, err := dryRun(ctx, p.api, p.settings, p.Task)
-	added := p.undoOf().Added(found, found)
+	found := p.known.task.Cause.Found
+	live, err := dryRun(ctx, p.api, p.known.settings, p.known.task)
+	added := p.known.undoOf().Added(found, found)
 	switch {
 	case apierrors.IsInvalid(err) && len(added.Lost) > 0:
 		// An addition is in the way of the dry run, but not of the apply.
 		p.outcome.fields = added.With(added.Lost)
 	case err != nil:
-		p.outcome.unknown = object.Message(err, p.disclosureWith())
+		p.outcome.unknown = object.Message(err, p.known.disclosureWith())
 	default:
 		// The owner of a field does not matter while Vidra does not revert it.
-		p.outcome.fields = added.With(slices.DeleteFunc(ownership.Drift(found, live, p.settings.Manager, p.disclosureWith()), func(c ownership.Change) bool {
+		p.outcome.fields = added.With(slices.DeleteFunc(ownership.Drift(found, live, p.known.settings.Claimant.Manager, p.known.disclosureWith()), func(c ownership.Change) bool {
 			return c.Kind == ownership.Taken
 		}))
 	}
-	p.outcome.fields = slices.Concat(p.outcome.fields, p.byTools(found).Changes)
+	p.outcome.fields = slices.Concat(p.outcome.fields, p.known.byTools(found).Changes)
 }
 
 // dryRun asks for the result of an apply of an object that exists.
 func dryRun(ctx context.Context, api objectAPI, settings *plan.Settings, t plan.Task) (*unstructured.Unstructured, error) {
-	whole, err := api.tryApply(ctx, t.Key.Name, t.Body)
-	if err != nil || t.Ignored == nil {
+	whole, err := api.tryApply(ctx, t.Object.Key.Name, t.Object.Body)
+	if err != nil || t.Object.Ignored == nil {
 		return whole, err
 	}
-	_, reduced, err := t.Ignored.Without(t.Body, t.Cause.Found, whole, settings.Signature())
+	_, reduced, err := t.Object.Ignored.Without(t.Object.Body, t.Cause.Found, whole, settings.Claimant.Signature())
 	if err != nil {
 		return nil, err
 	}
@@ -47,5 +47,5 @@ func dryRun(ctx context.Context, api objectAPI, settings *plan.Settings, t plan.
 	if err != nil {
 		return nil, err
 	}
-	return api.tryApply(ctx, t.Key.Name, body)
+	return api.tryApply(ctx, t.Object.Key.Name, body)
 }

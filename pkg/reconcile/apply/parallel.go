@@ -47,8 +47,8 @@ func Parallel(limit, n int, do func(i int)) {
 func Batches(tasks []plan.Task) (all [][]plan.Task) {
 	weight := int64(0)
 	for i, t := range tasks {
-		if weight += t.Weight; i == 0 || weight > limits.BatchWeight {
-			all, weight = append(all, nil), t.Weight
+		if weight += t.Object.Weight; i == 0 || weight > limits.BatchWeight {
+			all, weight = append(all, nil), t.Object.Weight
 		}
 		all[len(all)-1] = append(all[len(all)-1], t)
 	}
@@ -59,7 +59,7 @@ func Batches(tasks []plan.Task) (all [][]plan.Task) {
 func WeightOf(tasks []plan.Task) int64 {
 	weight := int64(0)
 	for _, t := range tasks {
-		weight += limits.ApplyFactor * t.Weight
+		weight += limits.ApplyFactor * t.Object.Weight
 	}
 	return weight
 }

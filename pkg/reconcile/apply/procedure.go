@@ -55,7 +55,7 @@ type outcome struct {
 // procedure brings one object to the state of its task. Its methods are the steps in the order of their calls; a step returns the object
 // after it.
 type procedure struct {
-	known
+	known   known
 	outcome outcome
 	api     *converting
 	// body is the applied configuration that is sent: without the ignored fields after their release.
@@ -74,21 +74,21 @@ type procedure struct {
 }
 
 func newProcedure(k known, api objectAPI) *procedure {
-	return &procedure{known: k, api: &converting{objectAPI: api, version: k.GVK.GroupVersion().String()}, body: k.Body}
+	return &procedure{known: k, api: &converting{objectAPI: api, version: k.task.Object.GVK.GroupVersion().String()}, body: k.task.Object.Body}
 }
 
 // judge returns the end of a task that needs no call.
 func (p *procedure) judge() end {
-	switch found := p.Cause.Found; {
-	case p.completed:
+	switch found := p.known.task.Cause.Found; {
+	case p.known.completed:
 		return completed
-	case p.asExpected:
+	case p.known.asExpected:
 		return asIntended
-	case found != nil && found.GetDeletionTimestamp() != nil && !p.Cause.Deleted: // its watch shows its end
+	case found != nil && found.GetDeletionTimestamp() != nil && !p.known.task.Cause.Deleted: // its watch shows its end
 		return beingDeleted
-	case !p.Decision.Reverts() && (found == nil || p.Decision.Silent):
+	case !p.known.task.Decision.Reverts() && (found == nil || p.known.task.Decision.Silent):
 		return observed
-	case p.Decision.Reverts() && p.settings.Additions.Policy == v1alpha1.AdditionsWarn && p.onlyAdditions():
+	case p.known.task.Decision.Reverts() && p.known.settings.Additions.Policy == v1alpha1.AdditionsWarn && p.known.onlyAdditions():
 		return unchanged
 	}
 	return undecided
@@ -98,14 +98,14 @@ func (p *procedure) judge() end {
 func (p *procedure) run(ctx context.Context) {
 	switch {
 	case p.outcome.end == observed:
-		p.outcome.fields = p.byTools(p.Cause.Found).Changes
+		p.outcome.fields = p.known.byTools(p.known.task.Cause.Found).Changes
 	case p.outcome.end != undecided:
-	case !p.Decision.Reverts():
+	case !p.known.task.Decision.Reverts():
 		p.outcome.end = observed
 		p.observe(ctx)
 	default:
 		live, err := p.converge(ctx)
-		if p.replaceable(err) && p.Why != plan.WhyDrift {
+		if p.replaceable(err) && p.known.task.Why != plan.WhyDrift {
 			live, err = p.withoutDefaults(ctx, err)
 		}
 		if p.replaceable(err) {
@@ -120,17 +120,17 @@ func (p *procedure) run(ctx context.Context) {
 
 // replaceable reports whether an error refuses the object as it is, so that the API server may accept it as a new one.
 func (p *procedure) replaceable(err error) bool {
-	return err != nil && apierrors.IsInvalid(err) && !object.Denied(err) && (p.Why != plan.WhyNew || p.Cause.Found != nil)
+	return err != nil && apierrors.IsInvalid(err) && !object.Denied(err) && (p.known.task.Why != plan.WhyNew || p.known.task.Cause.Found != nil)
 }
 
 // converge brings the object to its configuration.
 func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructured, err error) {
-	if p.unmet() || p.Cause.Deleted && (p.Why != plan.WhyNew || p.Apply.Leaves()) {
+	if p.known.unmet() || p.known.task.Cause.Deleted && (p.known.task.Why != plan.WhyNew || p.known.task.Object.Apply.Leaves()) {
 		live, err = p.create(ctx)
 	} else {
 		live, err = p.change(ctx)
 	}
-	if err != nil || p.Apply.Leaves() && p.Cause.Found != nil {
+	if err != nil || p.known.task.Object.Apply.Leaves() && p.known.task.Cause.Found != nil {
 		return live, err
 	}
 	return p.finish(ctx, live)
@@ -142,7 +142,7 @@ var ErrForeign = errors.New("it exists, and its annotation " + v1alpha1.ApplyAnn
 
 // leave returns an object that exists and of which nothing is changed. It fails for an object that we did not create.
 func (p *procedure) leave(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if !p.settings.Applied(live) {
+	if !p.known.settings.Claimant.Applied(live) {
 		return nil, ErrForeign
 	}
 	return live, nil
@@ -150,17 +150,17 @@ func (p *procedure) leave(live *unstructured.Unstructured) (*unstructured.Unstru
 
 // finish follows the apply that brought the object to its configuration.
 func (p *procedure) finish(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, err error) {
-	if p.settings.Additions.Policy == v1alpha1.AdditionsRevert {
+	if p.known.settings.Additions.Policy == v1alpha1.AdditionsRevert {
 		if live, err = p.removeAdditions(ctx, live); err != nil {
 			return nil, err
 		}
 	}
-	if p.Why == plan.WhyNew && p.settings.LeftByFirstOperator(live) {
+	if p.known.task.Why == plan.WhyNew && p.known.settings.Claimant.LeftByFirstOperator(live) {
 		if live, err = editManagedFields(ctx, p.api, live, withoutFirstOperator); err != nil {
 			return nil, fmt.Errorf("release the fields of the first operator: %w", err)
 		}
 	}
-	if missing := p.settings.Signature().MissingLabel(live); missing != "" {
+	if missing := p.known.settings.Claimant.Signature().MissingLabel(live); missing != "" {
 		return nil, object.AsLasting(fmt.Errorf("the API server took it without its label %s, by which it is watched: look for a mutating webhook that removes the label", missing))
 	}
 	return live, nil
@@ -169,56 +169,56 @@ func (p *procedure) finish(ctx context.Context, live *unstructured.Unstructured)
 // create creates the object. An object that lost its watched label looks deleted, too: it is changed then.
 // ApplyUnmet reads the object in the place of one that was never applied.
 func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, error) {
-	anew := p.Unstructured()
+	anew := p.known.task.Object.Unstructured()
 	anew.SetResourceVersion(object.NoVersion)
 	live, err := p.applyObject(ctx, anew)
 	live, err = p.confirm(ctx, live, err)
 	switch {
-	case err == nil && p.Ignored != nil:
+	case err == nil && p.known.task.Object.Ignored != nil:
 		return p.release(ctx, live)
 	case err == nil:
 		return live, nil
-	case p.unmet(), !apierrors.IsConflict(err) && !object.Unmergeable(err):
+	case p.known.unmet(), !apierrors.IsConflict(err) && !object.Unmergeable(err):
 		return nil, err
 	}
 	found, readErr := p.api.get(ctx)
 	switch {
 	case readErr != nil:
 		return nil, readErr
-	case found == nil && p.Apply.Leaves(): // it is gone again
+	case found == nil && p.known.task.Object.Apply.Leaves(): // it is gone again
 		return nil, err
 	}
-	p.Cause.Found = found
+	p.known.task.Cause.Found = found
 	return p.change(ctx)
 }
 
 // change changes the object, which exists unless it is new.
 func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, error) {
-	live := p.Cause.Found
-	if live != nil && p.Apply.Leaves() {
+	live := p.known.task.Cause.Found
+	if live != nil && p.known.task.Object.Apply.Leaves() {
 		return p.leave(live)
 	}
-	if p.Why == plan.WhyChanged && p.hasStaleOwners(live) {
+	if p.known.task.Why == plan.WhyChanged && p.hasStaleOwners(live) {
 		// A field of theirs would stay in the object if the manifest has dropped it.
 		var err error
 		live, err = editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (any, bool, error) {
-			managedFields, changed := ownership.WithoutStaleOwners(live, p.settings.Manager, p.settings.Tools)
+			managedFields, changed := ownership.WithoutStaleOwners(live, p.known.settings.Claimant.Manager, p.known.settings.Tools)
 			return managedFields, changed, nil
 		})
 		if err != nil {
 			return nil, fmt.Errorf("remove other owners of the applied fields from metadata.managedFields: %w", err)
 		}
-		p.Cause.Found = live
+		p.known.task.Cause.Found = live
 	}
 	switch {
-	case p.settings.Additions.Policy == v1alpha1.AdditionsRevert && p.onlyAdditions():
+	case p.known.settings.Additions.Policy == v1alpha1.AdditionsRevert && p.known.onlyAdditions():
 		return live, nil
-	case p.isEdited(p.Why, live):
+	case p.isEdited(p.known.task.Why, live):
 		return p.undoEdit(ctx)
-	case p.Why == plan.WhyChanged || p.Why == plan.WhyRetry:
+	case p.known.task.Why == plan.WhyChanged || p.known.task.Why == plan.WhyRetry:
 		return p.applyWithAlias(ctx, live)
 	}
-	return p.apply(ctx, p.Why, live)
+	return p.apply(ctx, p.known.task.Why, live)
 }
 
 // hasStaleOwners reports whether owners that state no lasting wish own fields that we applied.
@@ -226,7 +226,7 @@ func (p *procedure) hasStaleOwners(live *unstructured.Unstructured) bool {
 	if live == nil {
 		return false
 	}
-	_, stale := ownership.WithoutStaleOwners(live, p.settings.Manager, p.settings.Tools)
+	_, stale := ownership.WithoutStaleOwners(live, p.known.settings.Claimant.Manager, p.known.settings.Tools)
 	return stale
 }
 
@@ -235,7 +235,7 @@ func (p *procedure) isEdited(as plan.Why, found *unstructured.Unstructured) bool
 	if as == plan.WhyNew || found == nil {
 		return false
 	}
-	return as == plan.WhyDrift || p.expectedKnown && !asExpected(found, p.expected)
+	return as == plan.WhyDrift || p.known.expectedKnown && !asExpected(found, p.known.expected)
 }
 
 const (
@@ -250,7 +250,7 @@ const (
 //
 // The first apply of an object that exists is for the object that was judged: it is refused after a write of another client.
 func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	p.body = p.Body
+	p.body = p.known.task.Object.Body
 	live, err := p.editOwn(ctx, live, p.withoutBindings)
 	if err != nil {
 		return nil, fmt.Errorf("release the bindings of the object: %w", err)
@@ -272,7 +272,7 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 		}
 		written, err := p.send(ctx, live, exact, forced)
 		switch {
-		case err == nil && p.Ignored != nil && live == nil && p.base == nil:
+		case err == nil && p.known.task.Object.Ignored != nil && live == nil && p.known.base == nil:
 			return p.release(ctx, written)
 		case err == nil:
 			return written, nil
@@ -306,8 +306,8 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 				return p.applyAgain(ctx, as, err)
 			case refused == nil:
 				live, exact, force = found, true, true
-			case as == plan.WhyNew && live != nil && !slices.Contains(ownership.Managers(live, p.settings.Manager), p.settings.Manager):
-				return nil, errors.Join(refused, claim(ctx, p.api, p.settings, p.Task))
+			case as == plan.WhyNew && live != nil && !slices.Contains(ownership.Managers(live, p.known.settings.Claimant.Manager), p.known.settings.Claimant.Manager):
+				return nil, errors.Join(refused, claim(ctx, p.api, p.known.settings, p.known.task))
 			default:
 				return nil, refused
 			}
@@ -359,12 +359,12 @@ func (p *procedure) forces(ctx context.Context, as plan.Why, live *unstructured.
 // confirm reads the object after an apply without an answer, which may have reverted an edit: that is reported, and a
 // later edit of the object would hide it. It returns the answer of the apply unless the edit is undone.
 func (p *procedure) confirm(ctx context.Context, written *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
-	if err == nil || p.confirmed || p.Why != plan.WhyDrift || !p.expectedKnown || !object.Unanswered(err) || object.Denied(err) || object.Unmergeable(err) {
+	if err == nil || p.confirmed || p.known.task.Why != plan.WhyDrift || !p.known.expectedKnown || !object.Unanswered(err) || object.Denied(err) || object.Unmergeable(err) {
 		return written, err
 	}
 	p.confirmed = true
 	live, readErr := p.api.get(ctx)
-	if readErr != nil || live == nil || !asExpected(live, p.expected) || p.edit != nil && len(p.edit.Added(p.edited, live).Patch) > 0 {
+	if readErr != nil || live == nil || !asExpected(live, p.known.expected) || p.edit != nil && len(p.edit.Added(p.edited, live).Patch) > 0 {
 		return written, err
 	}
 	return live, nil
@@ -377,20 +377,20 @@ func (p *procedure) applyAgain(ctx context.Context, as plan.Why, refused error) 
 	var err error
 	if as == plan.WhyNew {
 		var met plan.Task
-		met, err = adopter{p.settings, p.api.objectAPI}.preflight(ctx, p.Task)
+		met, err = adopter{p.known.settings, p.api.objectAPI}.preflight(ctx, p.known.task)
 		found = met.Cause.Found
 	} else {
 		found, err = p.api.get(ctx)
 	}
 	switch rival := new(owners.Conflict); {
-	case errors.As(err, &rival) && found != nil && !p.settings.Applied(found): // the marks alone would remove the fields that we applied
-		return nil, errors.Join(err, claim(ctx, p.api, p.settings, p.Task))
+	case errors.As(err, &rival) && found != nil && !p.known.settings.Claimant.Applied(found): // the marks alone would remove the fields that we applied
+		return nil, errors.Join(err, claim(ctx, p.api, p.known.settings, p.known.task))
 	case err != nil:
 		return nil, err
 	case found == nil, p.rechecks > maxRechecks: // it is gone, or others write it without end
 		return nil, refused
 	}
-	p.Cause.Found = found
+	p.known.task.Cause.Found = found
 	return p.apply(ctx, as, found)
 }
 
@@ -411,10 +411,10 @@ func (p *procedure) conflictingOwners(ctx context.Context, live *unstructured.Un
 // the other owners of the object.
 func (p *procedure) ownershipConflict(as plan.Why, refused error, live *unstructured.Unstructured, others []owners.CoOwner) error {
 	var elsewhere []owners.CoOwner
-	if p.settings.Adopt != v1alpha1.AdoptAlways && !p.isEdited(as, live) {
-		elsewhere = p.settings.OwnersElsewhere(p.Key, live, others)
+	if p.known.settings.Adopt != v1alpha1.AdoptAlways && !p.isEdited(as, live) {
+		elsewhere = p.known.settings.Claimant.OwnersElsewhere(p.known.task.Object.Key, live, others)
 	}
-	return owners.Contested(refused, live, p.Unstructured(), others, elsewhere, as == plan.WhyDrift)
+	return owners.Contested(refused, live, p.known.task.Object.Unstructured(), others, elsewhere, as == plan.WhyDrift)
 }
 
 // claim notes on an object that another VidraResource holds, and that is not applied for
@@ -422,8 +422,8 @@ func (p *procedure) ownershipConflict(as plan.Why, refused error, live *unstruct
 // would be its last owner, and would delete it when it releases it: a Namespace with all
 // that we have in it, for example.
 func claim(ctx context.Context, api objectAPI, settings *plan.Settings, t plan.Task) error {
-	mark := Bare(t.GVK, t.Key)
-	settings.Signature().Mark(mark)
+	mark := Bare(t.Object.GVK, t.Object.Key)
+	settings.Claimant.Signature().Mark(mark)
 	body, err := mark.MarshalJSON()
 	if err != nil {
 		return err

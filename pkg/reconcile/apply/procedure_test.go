@@ -82,12 +82,12 @@ func TestProcedure(t *testing.T) {
 	rules := &desired.Ignored{Paths: [][]string{{"data", "x"}}}
 	warn := policy.Leave(policy.Mode, "spec.drift.mode is Warn", time.Time{})
 	drift := func(found *unstructured.Unstructured) func(k *known) {
-		return func(k *known) { k.Why, k.Cause.Found = plan.WhyDrift, found }
+		return func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyDrift, found }
 	}
-	deleted := func(k *known) { k.Why, k.Cause.Deleted = plan.WhyDrift, true }
-	fresh := func(k *known) { k.Why, k.Cause.Deleted = plan.WhyNew, true }
-	unmet := func(k *known) { k.Why = plan.WhyNew }
-	changed := func(k *known) { k.Why, k.Cause.Found = plan.WhyChanged, wanted }
+	deleted := func(k *known) { k.task.Why, k.task.Cause.Deleted = plan.WhyDrift, true }
+	fresh := func(k *known) { k.task.Why, k.task.Cause.Deleted = plan.WhyNew, true }
+	unmet := func(k *known) { k.task.Why = plan.WhyNew }
+	changed := func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyChanged, wanted }
 
 	for name, tc := range map[string]struct {
 		reason  string
@@ -108,19 +108,19 @@ func TestProcedure(t *testing.T) {
 			end: beingDeleted,
 		},
 		"Skipped": {
-			reason: "A dry run shows what differs.", known: []func(*known){drift(edited), func(k *known) { k.Decision = warn }},
+			reason: "A dry run shows what differs.", known: []func(*known){drift(edited), func(k *known) { k.task.Decision = warn }},
 			answers: []answer{{live: wanted}}, calls: "tryApply", end: observed,
 		},
 		"SkippedSilently": {
-			reason: "What is not reported needs no dry run.", known: []func(*known){drift(edited), func(k *known) { k.Decision = policy.Decision{Rule: policy.Mode, Silent: true} }},
+			reason: "What is not reported needs no dry run.", known: []func(*known){drift(edited), func(k *known) { k.task.Decision = policy.Decision{Rule: policy.Mode, Silent: true} }},
 			end: observed,
 		},
 		"SkippedTerminating": {
-			reason: "An object that lost its label and is being deleted is reported: no watch shows its end.", known: []func(*known){deleted, func(k *known) { k.Cause.Found, k.Decision = terminating, warn }},
+			reason: "An object that lost its label and is being deleted is reported: no watch shows its end.", known: []func(*known){deleted, func(k *known) { k.task.Cause.Found, k.task.Decision = terminating, warn }},
 			answers: []answer{{live: wanted}}, calls: "tryApply", end: observed,
 		},
 		"SkippedDeleted": {
-			reason: "A deletion is reported without a request.", known: []func(*known){deleted, func(k *known) { k.Decision = warn }},
+			reason: "A deletion is reported without a request.", known: []func(*known){deleted, func(k *known) { k.task.Decision = warn }},
 			end: observed,
 		},
 		"AdditionsWarn": {
@@ -216,15 +216,15 @@ func TestProcedure(t *testing.T) {
 			answers: []answer{{err: lost}}, calls: "apply", end: failed,
 		},
 		"Ignored": {
-			reason: "Ignored fields are released before the apply.", known: []func(*known){drift(edited), func(k *known) { k.Ignored = rules }},
+			reason: "Ignored fields are released before the apply.", known: []func(*known){drift(edited), func(k *known) { k.task.Object.Ignored = rules }},
 			answers: []answer{{live: wanted}, {live: wanted}}, calls: "tryApply apply", end: applied,
 		},
 		"IgnoredNew": {
-			reason: "A new object is created whole.", known: []func(*known){unmet, func(k *known) { k.Ignored = rules }},
+			reason: "A new object is created whole.", known: []func(*known){unmet, func(k *known) { k.task.Object.Ignored = rules }},
 			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: applied,
 		},
 		"IgnoredDeleted": {
-			reason: "A deleted object is created whole.", known: []func(*known){deleted, func(k *known) { k.Ignored = rules }},
+			reason: "A deleted object is created whole.", known: []func(*known){deleted, func(k *known) { k.task.Object.Ignored = rules }},
 			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: applied,
 		},
 		"OtherManager": {
@@ -236,7 +236,7 @@ func TestProcedure(t *testing.T) {
 			answers: []answer{{err: contested}}, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api", Genuine: true}}, calls: "apply", end: failed,
 		},
 		"Claim": {
-			reason: "An object that another VidraResource holds gets our mark.", known: []func(*known){func(k *known) { k.Why, k.Cause.Found = plan.WhyNew, versionOf(t, "5", `"x":"2"`, "", "") }, func(k *known) { k.settings.Manager = "vidra/other" }},
+			reason: "An object that another VidraResource holds gets our mark.", known: []func(*known){func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyNew, versionOf(t, "5", `"x":"2"`, "", "") }, func(k *known) { k.settings.Claimant.Manager = "vidra/other" }},
 			answers: []answer{{err: contested}, {}}, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api", Genuine: true}}, calls: "apply apply", end: failed,
 		},
 		"Recheck": {
@@ -244,15 +244,15 @@ func TestProcedure(t *testing.T) {
 			answers: []answer{{err: contested}, {live: edited}, {live: edited}, {err: contested}, {live: wanted}}, calls: "apply get get apply apply", end: applied,
 		},
 		"Written meanwhile": {
-			reason: "A decision about an object is made again after a write of another client.", known: []func(*known){func(k *known) { k.Why, k.Cause.Found = plan.WhyNew, edited }},
+			reason: "A decision about an object is made again after a write of another client.", known: []func(*known){func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyNew, edited }},
 			answers: []answer{{err: contested}, {err: stale}, {live: edited}, {err: contested}, {live: wanted}}, calls: "apply apply get apply apply", end: applied,
 		},
 		"Written without end": {
-			reason: "The next reconcile tries it again.", known: []func(*known){func(k *known) { k.Why, k.Cause.Found = plan.WhyNew, edited }},
+			reason: "The next reconcile tries it again.", known: []func(*known){func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyNew, edited }},
 			answers: []answer{{err: stale}, {live: edited}, {err: stale}, {live: edited}, {err: stale}, {live: edited}, {err: stale}, {live: edited}}, calls: "apply get apply get apply get apply get", end: failed,
 		},
 		"Deleted meanwhile": {
-			reason: "So it does with an object that is gone.", known: []func(*known){func(k *known) { k.Why, k.Cause.Found = plan.WhyNew, edited }},
+			reason: "So it does with an object that is gone.", known: []func(*known){func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyNew, edited }},
 			answers: []answer{{err: stale}, {}}, calls: "apply get", end: failed,
 		},
 		"OtherOwners": {
@@ -342,7 +342,7 @@ func TestProcedure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := known{
-				Task:     plan.Task{Object: &desired.Object{Body: body}, Known: &plan.Object{}},
+				task:     plan.Task{Object: &desired.Object{Body: body}, Known: &plan.Object{}},
 				settings: &plan.Settings{Claimant: owners.Claimant{Owner: trigger.Owner{Name: "shop"}, Manager: ourManager}},
 			}
 			k.expected = trigger.Applied{Manager: ourManager, Digest: trigger.DigestOf(wanted, ourManager, false, nil), UID: "u"}
@@ -367,7 +367,7 @@ func TestProcedure(t *testing.T) {
 func additionsOfUsers(policy v1alpha1.AdditionsPolicy, applied *unstructured.Unstructured) func(k *known) {
 	return func(k *known) {
 		k.settings.Additions = plan.Additions{Policy: policy, Tools: ownership.Tools{"kubectl-edit"}}
-		k.Known.Entry = &v1alpha1.ManagedResourceStatus{Digest: trigger.DigestOf(applied, ourManager, false, nil).String()}
+		k.task.Known.Entry = &v1alpha1.ManagedResourceStatus{Digest: trigger.DigestOf(applied, ourManager, false, nil).String()}
 	}
 }
 

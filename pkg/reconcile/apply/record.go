@@ -32,13 +32,13 @@ func (r *Result) Requests() int {
 
 // Heal returns the revert of fields for the metrics.
 func (r *Result) Heal(action events.Action, fields []ownership.Change) metrics.Heal {
-	return metrics.Heal{ID: r.ID, Action: action, Fields: fields, Structural: len(r.Added.Changes) > 0, Since: r.Cause.Since, Answered: r.Answered}
+	return metrics.Heal{ID: r.Task.Object.ID, Action: action, Fields: fields, Structural: len(r.Added.Changes) > 0, Since: r.Task.Cause.Since, Answered: r.Answered}
 }
 
 // Result is the result of a task.
 type Result struct {
-	plan.Task
-	Err error
+	Task plan.Task
+	Err  error
 	// Shown is the decision about values of the object, as it was before and during the task.
 	Shown ownership.Disclosure
 	// Sensitive reports that the object in Live counts as sensitive until its manifest changes.
@@ -93,8 +93,8 @@ type Result struct {
 // begin notifies the index before the first request: it defers the events of the object
 // until record.
 func (a *Applier) begin(p *procedure) {
-	if end := p.outcome.end; a.Watched && end != asIntended && end != beingDeleted && end != completed && (end != observed || p.Cause.Found != nil) {
-		a.Index.Begin(a.Owner, p.Key, a.Manager)
+	if end := p.outcome.end; a.Settings.Watched && end != asIntended && end != beingDeleted && end != completed && (end != observed || p.known.task.Cause.Found != nil) {
+		a.Index.Begin(a.Settings.Claimant.Owner, p.known.task.Object.Key, a.Settings.Claimant.Manager)
 	}
 }
 
@@ -102,77 +102,77 @@ func (a *Applier) begin(p *procedure) {
 func (a *Applier) record(p *procedure, warnings []string) Result {
 	got := p.outcome
 	done := Result{
-		Task: p.Task, Err: got.err, Glass: p.glass, Added: got.added, Unremovable: got.unremovable,
-		Shown: p.disclosureWith(append(p.versions, got.live)...),
+		Task: p.known.task, Err: got.err, Glass: p.known.glass, Added: got.added, Unremovable: got.unremovable,
+		Shown: p.known.disclosureWith(append(p.versions, got.live)...),
 	}
 	done.Warnings = withheld(got.live, warnings, done.Shown)
 	switch got.end {
 	case asIntended:
-		done.AsSkipped = p.expected.Unreverted
+		done.AsSkipped = p.known.expected.Unreverted
 	case beingDeleted:
-		byUs := p.Why == plan.WhyNew || p.Entry() != nil && p.Entry().State == v1alpha1.ObjectDeleting
-		if done.Ending = true; byUs && a.Watched {
-			a.Index.ExpectRemoval(a.Owner, p.Key) // its end is no drift
+		byUs := p.known.task.Why == plan.WhyNew || p.known.task.Entry() != nil && p.known.task.Entry().State == v1alpha1.ObjectDeleting
+		if done.Ending = true; byUs && a.Settings.Watched {
+			a.Index.ExpectRemoval(a.Settings.Claimant.Owner, p.known.task.Object.Key) // its end is no drift
 		}
 	case completed:
 		done.Completed = true
 	case observed:
-		done.Decision, done.Fields, done.Unknown = p.Decision, got.fields, got.unknown
-		if found := p.Cause.Found; a.Watched && found != nil {
-			a.Trigger.Observed(a.Owner, p.Key, a.seen(found, !p.Decision.Silent))
+		done.Decision, done.Fields, done.Unknown = p.known.task.Decision, got.fields, got.unknown
+		if found := p.known.task.Cause.Found; a.Settings.Watched && found != nil {
+			a.Trigger.Observed(a.Settings.Claimant.Owner, p.known.task.Object.Key, a.seen(found, !p.known.task.Decision.Silent))
 		}
 	case unchanged:
-		found := p.Cause.Found
-		if a.Watched {
+		found := p.known.task.Cause.Found
+		if a.Settings.Watched {
 			expectation := a.expectation(found)
-			expectation.Sensitive = expectation.Sensitive || p.wasSensitive
-			a.Trigger.Commit(a.Owner, p.Key, expectation)
+			expectation.Sensitive = expectation.Sensitive || p.known.wasSensitive
+			a.Trigger.Commit(a.Settings.Claimant.Owner, p.known.task.Object.Key, expectation)
 		}
-		done.Compared, done.Additions = true, p.byTools(found).Changes
+		done.Compared, done.Additions = true, p.known.byTools(found).Changes
 	case applied:
 		done.Live = got.live
 		expectation := a.expectation(got.live)
-		if a.Additions.Policy == v1alpha1.AdditionsWarn {
-			done.Additions = p.byTools(got.live).Changes
+		if a.Settings.Additions.Policy == v1alpha1.AdditionsWarn {
+			done.Additions = p.known.byTools(got.live).Changes
 		}
 		// A user who removes the annotation does not have values shown; an author who changes the manifest does.
 		if kept := len(done.Additions) > 0; !p.reconfigured() || kept {
-			expectation.Sensitive = expectation.Sensitive || p.wasSensitive
+			expectation.Sensitive = expectation.Sensitive || p.known.wasSensitive
 		}
 		done.Sensitive = expectation.Sensitive
-		if done.digest, done.Others = expectation.Digest, expectation.Others; a.Watched {
+		if done.digest, done.Others = expectation.Digest, expectation.Others; a.Settings.Watched {
 			expectation.Raced = p.raced(expectation.Others)
-			a.Trigger.Commit(a.Owner, p.Key, expectation)
-			if judged, known := a.Index.Expected(a.Owner, p.Key); known { // an edit during the apply is still to be judged
+			a.Trigger.Commit(a.Settings.Claimant.Owner, p.known.task.Object.Key, expectation)
+			if judged, known := a.Index.Expected(a.Settings.Claimant.Owner, p.known.task.Object.Key); known { // an edit during the apply is still to be judged
 				done.Sensitive = judged.Sensitive
 			}
 		}
-		if !p.glass.Seen {
-			done.Glass = a.AnswerTo(p.Entry(), p.Object, got.live)
+		if !p.known.glass.Seen {
+			done.Glass = a.Settings.AnswerTo(p.known.task.Entry(), p.known.task.Object, got.live)
 		}
-		done.describe(a.Manager, p.expected, p.expectedKnown)
-		if done.Action == events.Relabelled && len(a.ShardLabels) > 0 && p.Cause.Found != nil && object.Labelled(p.Cause.Found) { // it had lost the label of a shard
+		done.describe(a.Settings.Claimant.Manager, p.known.expected, p.known.expectedKnown)
+		if done.Action == events.Relabelled && len(a.Settings.Claimant.ShardLabels) > 0 && p.known.task.Cause.Found != nil && object.Labelled(p.known.task.Cause.Found) { // it had lost the label of a shard
 			done.Action = events.Restored
 			if len(done.Fields) == 0 {
 				done.Action = ""
 			}
 		}
-		if p.Why == plan.WhyChanged && p.Cause.Found != nil {
-			done.Kept = keptFields(ownership.Kept(p.Cause.Found, got.live, a.Manager, v1alpha1.FieldManagerPrefix, done.Shown))
+		if p.known.task.Why == plan.WhyChanged && p.known.task.Cause.Found != nil {
+			done.Kept = keptFields(ownership.Kept(p.known.task.Cause.Found, got.live, a.Settings.Claimant.Manager, v1alpha1.FieldManagerPrefix, done.Shown))
 		}
 		done.Compared = true
 		if len(done.Fields) == 0 && len(done.Reverted) == 0 {
 			done.Reverted = done.Added.Changes
 		}
-		done.Ending = p.Why != plan.WhyDrift && got.live.GetDeletionTimestamp() != nil
-		if p.Ignored == nil { // otherwise not all of it was sent
-			if differences := desired.Differences(p.Unstructured(), got.live); len(differences) > 0 && got.altered != "" {
-				done.Warnings = append(done.Warnings, desired.Altered(differences, got.altered, p.Unstructured(), got.live, done.Shown)...)
+		done.Ending = p.known.task.Why != plan.WhyDrift && got.live.GetDeletionTimestamp() != nil
+		if p.known.task.Object.Ignored == nil { // otherwise not all of it was sent
+			if differences := desired.Differences(p.known.task.Object.Unstructured(), got.live); len(differences) > 0 && got.altered != "" {
+				done.Warnings = append(done.Warnings, desired.Altered(differences, got.altered, p.known.task.Object.Unstructured(), got.live, done.Shown)...)
 			}
 		}
 	case replaced, failed:
-		if a.Watched {
-			a.Trigger.Abort(a.Owner, p.Key)
+		if a.Settings.Watched {
+			a.Trigger.Abort(a.Settings.Claimant.Owner, p.known.task.Object.Key)
 		}
 		if got.end == replaced {
 			done.Ending, done.Replaced, done.Replace = true, object.Message(got.refused, done.Shown), got.replace
@@ -185,8 +185,8 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 // reconfigured reports that the manifest has another configuration of the object than the last apply; false if
 // the last one is unknown.
 func (p *procedure) reconfigured() bool {
-	entry := p.Entry()
-	return entry != nil && entry.Configuration != "" && entry.Configuration != p.Configuration
+	entry := p.known.task.Entry()
+	return entry != nil && entry.Configuration != "" && entry.Configuration != p.known.task.Object.Configuration
 }
 
 // expectation is the expected state of an object that equals the manifest.
@@ -199,7 +199,7 @@ func (a *Applier) expectation(live *unstructured.Unstructured) trigger.Applied {
 // seen is the expected state of an object that stays as it is; unreverted reports a difference from the manifest.
 func (a *Applier) seen(live *unstructured.Unstructured, unreverted bool) trigger.Applied {
 	return trigger.Applied{
-		Manager: a.Manager, Digest: trigger.DigestOf(live, a.Manager, unreverted, a.Additions.Tools), Unreverted: unreverted,
+		Manager: a.Settings.Claimant.Manager, Digest: trigger.DigestOf(live, a.Settings.Claimant.Manager, unreverted, a.Settings.Additions.Tools), Unreverted: unreverted,
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Sensitive: ownership.Sensitivity(ownership.Annotated(live)),
 	}
 }

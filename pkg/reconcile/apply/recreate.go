@@ -41,8 +41,8 @@ func (i *immutable) AsFailure(whole error, _ ownership.Disclosure) object.Failur
 func (p *procedure) replace(ctx context.Context, refused error) {
 	p.outcome.end, p.outcome.refused = failed, refused
 	fields := object.InvalidFields(refused)
-	if fields == nil || p.probe(ctx) != nil || p.Why == plan.WhyDrift && !p.SetsAll(fields) { // a default is in the way
-		if p.outcome.err = p.naming(refused, p.Cause.Found, fields); p.outcome.err == nil {
+	if fields == nil || p.probe(ctx) != nil || p.known.task.Why == plan.WhyDrift && !p.known.task.Object.SetsAll(fields) { // a default is in the way
+		if p.outcome.err = p.naming(refused, p.known.task.Cause.Found, fields); p.outcome.err == nil {
 			p.outcome.err = refused
 		}
 		return
@@ -64,11 +64,11 @@ func (p *procedure) replacement(ctx context.Context, refused error) (live *unstr
 	if live == nil { // it is created with the next attempt
 		return nil, refused
 	}
-	r := &Replacement{Settings: p.settings, Object: p.Object, Entry: p.Entry(), Live: live, Refusal: p.refusal(refused, live), Drift: p.Why == plan.WhyDrift}
+	r := &Replacement{Settings: p.known.settings, Object: p.known.task.Object, Entry: p.known.task.Entry(), Live: live, Refusal: p.refusal(refused, live), Drift: p.known.task.Why == plan.WhyDrift}
 	if r.Others, err = p.api.coOwners(ctx, live); err != nil {
 		return nil, err
 	}
-	if p.settings.Force && p.ID.IsContainer() {
+	if p.known.settings.Force && p.known.task.Object.ID.IsContainer() {
 		if r.Inside, err = p.api.contents(ctx, live); err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (r *Replacement) Blocked() error {
 	switch {
 	case r.Drift:
 		return &immutable{text: fmt.Sprintf("%s. Another user set it, when the object was created again, for example. %s", r.Refusal, r.afterEdit())}
-	case !r.Settings.Owns(live, entry):
+	case !r.Settings.Claimant.Owns(live, entry):
 		return why("Vidra does not own it. Delete it, so that Vidra can create it, or fix the manifest")
 	case r.Refusal.Unset, !r.Settings.Force:
 		return &immutable{text: r.Refusal.WithAdvice()}
@@ -137,8 +137,8 @@ func (r *Replacement) Blocked() error {
 // refusal describes the refused change of an object that exists.
 func (p *procedure) refusal(refused error, live *unstructured.Unstructured) object.Refusal {
 	return object.Refusal{
-		ID: p.ID, Fields: object.FieldNames(refused), Answer: object.Message(refused, p.disclosureWith(live)),
-		Differing: desired.Differing(p.Unstructured(), live), Unset: !p.SetsAll(object.InvalidFields(refused)),
+		ID: p.known.task.Object.ID, Fields: object.FieldNames(refused), Answer: object.Message(refused, p.known.disclosureWith(live)),
+		Differing: desired.Differing(p.known.task.Object.Unstructured(), live), Unset: !p.known.task.Object.SetsAll(object.InvalidFields(refused)),
 	}
 }
 
@@ -153,7 +153,7 @@ func (r *Replacement) afterEdit() string {
 // naming returns the error of a refused heal with the names of the fields in the way; nil without
 // such fields.
 func (p *procedure) naming(refused error, live *unstructured.Unstructured, fields []string) error {
-	if p.Why != plan.WhyDrift || live == nil {
+	if p.known.task.Why != plan.WhyDrift || live == nil {
 		return nil
 	}
 	others := p.inTheWay(live)
@@ -162,14 +162,14 @@ func (p *procedure) naming(refused error, live *unstructured.Unstructured, field
 	}
 	return &immutable{text: fmt.Sprintf(
 		"the API server refused to revert %s: %s. In the way may be %s, which Vidra does not change: remove it from the object, or change the manifest or spec.drift.ignore",
-		strings.Join(p.shownFields(fields, live), ", "), object.Message(refused, p.disclosureWith(live)), others)}
+		strings.Join(p.shownFields(fields, live), ", "), object.Message(refused, p.known.disclosureWith(live)), others)}
 }
 
 // shownFields are fields as the API server names them, without withheld values.
 func (p *procedure) shownFields(fields []string, live *unstructured.Unstructured) []string {
 	shown := make([]string, len(fields))
 	for i, field := range fields {
-		shown[i] = object.FieldWithoutValues(field, p.disclosureWith(live))
+		shown[i] = object.FieldWithoutValues(field, p.known.disclosureWith(live))
 	}
 	return shown
 }
@@ -177,10 +177,10 @@ func (p *procedure) shownFields(fields []string, live *unstructured.Unstructured
 // inTheWay names the fields of other field managers beside the fields whose revert the API server
 // refused: an ignore rule leaves them, or they are older than the edit. Empty if there are none.
 func (p *procedure) inTheWay(live *unstructured.Unstructured) string {
-	undo := p.undoOf()
+	undo := p.known.undoOf()
 	undo.Scope, undo.Keep, undo.Before, undo.BeforeKnown = ownership.BesideChanged, nil, "", true
-	found := p.Cause.Found
-	if entry := p.Entry(); found == nil || entry == nil || entry.UID != string(found.GetUID()) {
+	found := p.known.task.Cause.Found
+	if entry := p.known.task.Entry(); found == nil || entry == nil || entry.UID != string(found.GetUID()) {
 		return "" // another user created the object, and nothing in it was beside ours before
 	}
 	var named []string
@@ -194,7 +194,7 @@ func (p *procedure) inTheWay(live *unstructured.Unstructured) string {
 
 // probe asks whether the API server would accept the refused configuration as a new object.
 func (p *procedure) probe(ctx context.Context) error {
-	probe := p.Probe()
+	probe := p.known.task.Object.Probe()
 	body, err := desired.Encode(probe)
 	if err != nil {
 		return err

@@ -28,8 +28,8 @@ const (
 func (k known) undoOf() ownership.Undo {
 	before, observed := k.beforeEdit()
 	u := ownership.Undo{
-		Manager: k.settings.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.Unstructured().Object,
-		Keep: k.Exempts, Known: k.disclosureWith(), Unobserved: !observed,
+		Manager: k.settings.Claimant.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.task.Object.Unstructured().Object,
+		Keep: k.task.Object.Exemptions.Exempts, Known: k.disclosureWith(), Unobserved: !observed,
 	}
 	if before != nil {
 		u.Before, u.BeforeKnown = *before, true
@@ -41,7 +41,7 @@ func (k known) undoOf() ownership.Undo {
 // way, such as the defaults of a value that the manifest has changed. They are reclaimed and removed like additions, once a dry run has
 // shown that the API server accepts the object without them. It returns refused if nothing of that kind is in the way.
 func (p *procedure) withoutDefaults(ctx context.Context, refused error) (*unstructured.Unstructured, error) {
-	edit := p.undoOf()
+	edit := p.known.undoOf()
 	edit.Scope, edit.Refused = ownership.Defaults, object.FieldNames(refused)
 	live, err := p.api.get(ctx)
 	if err != nil || live == nil {
@@ -63,15 +63,15 @@ func (p *procedure) tryWithout(ctx context.Context, additions ownership.Addition
 	if err := json.Unmarshal(p.body, &configuration); err != nil {
 		return err
 	}
-	return p.api.tryPatch(ctx, additions.Apply(live, configuration, p.settings.Manager))
+	return p.api.tryPatch(ctx, additions.Apply(live, configuration, p.known.settings.Claimant.Manager))
 }
 
 // undoEdit undoes the edit that was found.
 func (p *procedure) undoEdit(ctx context.Context) (*unstructured.Unstructured, error) {
-	edit := p.undoOf()
-	p.Cause.Before = p.before // for another reconcile
-	p.before, _ = p.beforeEdit()
-	return p.undo(ctx, edit, p.Cause.Found, nil)
+	edit := p.known.undoOf()
+	p.known.task.Cause.Before = p.known.before // for another reconcile
+	p.known.before, _ = p.known.beforeEdit()
+	return p.undo(ctx, edit, p.known.task.Cause.Found, nil)
 }
 
 // undo undoes an edit of the object, or removes its defaults, and applies the configuration. invalid is the refusal of an apply before.
@@ -111,7 +111,7 @@ func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstru
 			continue
 		}
 		p.sent = live
-		written, err := p.apply(ctx, p.Why, live)
+		written, err := p.apply(ctx, p.known.task.Why, live)
 		switch {
 		case err == nil && got.complete && p.raced(ownership.Others(written, v1alpha1.FieldManagerPrefix)) == nil:
 			return written, nil
@@ -143,9 +143,9 @@ func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstru
 		if !ownership.Recorded(live) {
 			// managedFields were cleared. After this apply the API server records which fields the object
 			// has, without which it is unknown how to take one of them.
-			marks := Bare(p.GVK, p.Key)
+			marks := Bare(p.known.task.Object.GVK, p.known.task.Object.Key)
 			marks.SetResourceVersion(live.GetResourceVersion()) // another write makes it fail
-			p.settings.Signature().Mark(marks)
+			p.known.settings.Claimant.Signature().Mark(marks)
 			marked, err := p.applyObject(ctx, marks)
 			if err != nil {
 				return nil, p.abandon(ctx, live, unclaimed, err)
@@ -194,14 +194,14 @@ func (p *procedure) reclaim(ctx context.Context, edit ownership.Undo, found, liv
 // raced returns the paths of other owners before the undone edits, if they own a field
 // after the apply that is new since both then and the time of the request; nil otherwise.
 func (p *procedure) raced(others ownership.Paths) *ownership.Paths {
-	if p.sent == nil || p.before == nil {
+	if p.sent == nil || p.known.before == nil {
 		return nil
 	}
-	added := others.Minus(*p.before)
+	added := others.Minus(*p.known.before)
 	if added == "" || added.Minus(ownership.Others(p.sent, v1alpha1.FieldManagerPrefix)) == "" {
 		return nil
 	}
-	return p.before
+	return p.known.before
 }
 
 // abandon returns the error of a request. Fields that were reclaimed since unclaimed are returned if the API server refused the request. If it did
@@ -226,7 +226,7 @@ func (p *procedure) giveUp(ctx context.Context, live, unclaimed *unstructured.Un
 // giveBack returns the fields that were reclaimed since previous to other managers.
 func (p *procedure) giveBack(ctx context.Context, live, previous *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (any, bool, error) {
-		return ownership.RestoreEntries(live, previous, p.settings.Manager), true, nil
+		return ownership.RestoreEntries(live, previous, p.known.settings.Claimant.Manager), true, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("return what was reclaimed: %w", err)

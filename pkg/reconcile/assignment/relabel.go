@@ -67,7 +67,7 @@ func relabel(ctx context.Context, a *apply.Applier, o *plan.Object) error {
 	if err != nil || live == nil || live.GetDeletionTimestamp() != nil {
 		return err
 	}
-	ours, ok := ownership.Extract(live, a.Manager)
+	ours, ok := ownership.Extract(live, a.Settings.Claimant.Manager)
 	if !ok || !mark(ours, a) {
 		return nil
 	}
@@ -81,8 +81,8 @@ func relabel(ctx context.Context, a *apply.Applier, o *plan.Object) error {
 	if err != nil {
 		return err
 	}
-	if digest := trigger.DigestOf(live, a.Manager, false, nil); digest.String() == o.Entry.Digest {
-		o.Entry.Digest = trigger.DigestOf(written, a.Manager, false, nil).String()
+	if digest := trigger.DigestOf(live, a.Settings.Claimant.Manager, false, nil); digest.String() == o.Entry.Digest {
+		o.Entry.Digest = trigger.DigestOf(written, a.Settings.Claimant.Manager, false, nil).String()
 	}
 	return nil
 }
@@ -91,12 +91,12 @@ func relabel(ctx context.Context, a *apply.Applier, o *plan.Object) error {
 func mark(u *unstructured.Unstructured, a *apply.Applier) (changed bool) {
 	labels := u.GetLabels()
 	for key := range labels {
-		if a.Installation.IsShardLabel(key) && !slices.Contains(a.ShardLabels, key) {
+		if a.Settings.Claimant.Installation.IsShardLabel(key) && !slices.Contains(a.Settings.Claimant.ShardLabels, key) {
 			delete(labels, key)
 			changed = true
 		}
 	}
-	for _, key := range a.ShardLabels {
+	for _, key := range a.Settings.Claimant.ShardLabels {
 		if _, set := labels[key]; !set {
 			if labels == nil {
 				labels = map[string]string{}

@@ -22,24 +22,26 @@ const (
 
 // Backstop compares suspects of one VidraResource with the API server in one reconcile.
 type Backstop struct {
-	*plan.Planner
+	Plan    *plan.Planner
 	Applier *apply.Applier
 	// Interval is the interval of the Lister. Zero turns the backstop off.
 	Interval time.Duration
 }
 
 // On reports whether the objects are compared with the API server now and then.
-func (p *Backstop) On() bool { return p.Interval > 0 && p.Watched && !p.VR.Spec.Suspend }
+func (p *Backstop) On() bool {
+	return p.Interval > 0 && p.Plan.Settings.Watched && !p.Plan.VR.Spec.Suspend
+}
 
 // Note remembers suspects that a LIST found, until their events have had time to come.
 func (p *Backstop) Note(suspects map[trigger.ObjectKey]string) {
 	if !p.On() || len(suspects) == 0 {
 		return
 	}
-	if !p.State.Suspects() {
-		p.State.Schedule.Suspects = p.Now.Add(suspectDelay)
+	if !p.Plan.State.Suspects() {
+		p.Plan.State.Schedule.Suspects = p.Plan.Now.Add(suspectDelay)
 	}
-	for _, o := range p.State.Manifest {
+	for _, o := range p.Plan.State.Manifest {
 		if version, found := suspects[o.Desired.Key]; found && o.BackstopSuspect == nil {
 			o.BackstopSuspect = &version
 		}
@@ -49,8 +51,8 @@ func (p *Backstop) Note(suspects map[trigger.ObjectKey]string) {
 // Compare reads each suspect and asks the API server whether an apply would change it. A suspect that differs in the same
 // version is added to causes: its event was lost or misjudged.
 func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
-	s := p.State
-	if !p.Scope.All || !p.Scope.Suspects && p.On() {
+	s := p.Plan.State
+	if !p.Plan.Scope.All || !p.Plan.Scope.Suspects && p.On() {
 		return // a heal does not wait for it
 	}
 	var asked []*plan.Object
@@ -89,18 +91,18 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries [
 		switch {
 		case o.Healing, o.Entry != entries[i]:
 		case f.Err != nil:
-			p.Metrics.BackstopFailed(d.ID.Group, d.ID.Kind)
+			p.Plan.Env.Metrics.BackstopFailed(d.ID.Group, d.ID.Kind)
 		case !f.Differs && !p.unexpected(d.Key, f):
 			p.verified(o, f)
 		case before == f.Version:
 			if !p.interrupted(d.Key) {
-				p.Metrics.BackstopCorrected(d.ID)
+				p.Plan.Env.Metrics.BackstopCorrected(d.ID)
 				ctrllog.FromContext(ctx).Info("The backstop found a change that no event had reported. It is reverted.",
 					"cluster", d.Key.Cluster, "object", d.ID.String(), "resourceVersion", f.Version, "deleted", f.Live == nil)
 			}
 			causes[d.Key] = trigger.Cause{Deleted: f.Live == nil, Found: f.Live}
 		default:
-			p.State.Schedule.Suspects = p.Now.Add(suspectDelay)
+			p.Plan.State.Schedule.Suspects = p.Plan.Now.Add(suspectDelay)
 			o.BackstopSuspect = &f.Version
 		}
 	}
@@ -109,24 +111,24 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries [
 // interrupted reports whether the watch of an object has been interrupted since a LIST showed the difference. Its
 // event is not lost then: it comes once a WATCH is open again.
 func (p *Backstop) interrupted(key trigger.ObjectKey) bool {
-	open := p.State.Watches[p.WatchKey(key)].StreamSince
-	return open.IsZero() || p.Now.Sub(open) < suspectDelay
+	open := p.Plan.State.Watches[p.Plan.Settings.WatchKey(key)].StreamSince
+	return open.IsZero() || p.Plan.Now.Sub(open) < suspectDelay
 }
 
 // unexpected reports whether an object that an apply would not change is not as expected: it has an
 // addition, for example, that is to be removed.
 func (p *Backstop) unexpected(key trigger.ObjectKey, f apply.Finding) bool {
-	expected, known := p.Index.Expected(p.Owner, key)
+	expected, known := p.Plan.Env.Index.Expected(p.Plan.Settings.Claimant.Owner, key)
 	return f.Live != nil && known && !expected.Unreverted && expected.Digest != f.Applied.Digest
 }
 
 // verified notes that an object is as it should be, and which one it is: Vidra may have created it
 // again and ended before the status was written. Its digest counts as one of this process from now on.
 func (p *Backstop) verified(o *plan.Object, f apply.Finding) {
-	expected, known := p.Index.Expected(p.Owner, o.Desired.Key)
+	expected, known := p.Plan.Env.Index.Expected(p.Plan.Settings.Claimant.Owner, o.Desired.Key)
 	if f.Live == nil || !known || expected.Unreverted { // it is nil if it is being deleted
 		return
 	}
 	o.Entry.UID = string(f.Live.GetUID())
-	p.Index.Load(p.Owner, map[trigger.ObjectKey]trigger.Applied{o.Desired.Key: f.Applied})
+	p.Plan.Env.Index.Load(p.Plan.Settings.Claimant.Owner, map[trigger.ObjectKey]trigger.Applied{o.Desired.Key: f.Applied})
 }

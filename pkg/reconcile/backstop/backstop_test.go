@@ -20,7 +20,7 @@ import (
 // newBackstop returns the backstop of a VidraResource without objects.
 func newBackstop(now time.Time) *Backstop {
 	return &Backstop{
-		Planner: &plan.Planner{
+		Plan: &plan.Planner{
 			Env: &plan.Env{Index: trigger.NewIndex(), Metrics: metrics.New()}, Settings: &plan.Settings{Watched: true}, VR: &v1alpha1.VidraResource{},
 			State: &plan.State{}, Now: now,
 		},
@@ -39,24 +39,24 @@ func TestSuspectsAreComparedAgain(t *testing.T) {
 		for i := range n {
 			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: string(rune('a' + i))}
 			id := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name)
-			p.State.Manifest = append(p.State.Manifest, &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}})
+			p.Plan.State.Manifest = append(p.Plan.State.Manifest, &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}})
 			suspects[key] = ""
 		}
 		p.Note(suspects)
-		p.Now = p.State.Schedule.Suspects
+		p.Plan.Now = p.Plan.State.Schedule.Suspects
 		causes := map[trigger.ObjectKey]trigger.Cause{}
 		found := make([]apply.Finding, n)
 		for i := range found {
 			found[i] = apply.Finding{Live: fixture.LiveConfigMap("u1", nil), Version: "2", Differs: true}
 		}
-		p.conclude(t.Context(), p.State.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
+		p.conclude(t.Context(), p.Plan.State.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
 		require.Empty(t, causes, "their events may be on the way")
-		require.True(t, p.State.Suspects())
-		require.Equal(t, p.Now.Add(suspectDelay), p.State.Schedule.Suspects)
-		p.Now = p.State.Schedule.Suspects
-		p.conclude(t.Context(), p.State.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
+		require.True(t, p.Plan.State.Suspects())
+		require.Equal(t, p.Plan.Now.Add(suspectDelay), p.Plan.State.Schedule.Suspects)
+		p.Plan.Now = p.Plan.State.Schedule.Suspects
+		p.conclude(t.Context(), p.Plan.State.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
 		require.Len(t, causes, n, "they still differ in the same version")
-		require.False(t, p.State.Suspects())
+		require.False(t, p.Plan.State.Suspects())
 	}
 }
 
@@ -81,11 +81,11 @@ func TestLateEvents(t *testing.T) {
 			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: "a"}
 			id, version := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name), "2"
 			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, BackstopSuspect: &version}
-			p.State.Watches = map[watchregistry.Key]watchregistry.Status{p.WatchKey(key): {State: watchregistry.Synced, StreamSince: tc.open}}
+			p.Plan.State.Watches = map[watchregistry.Key]watchregistry.Status{p.Plan.Settings.WatchKey(key): {State: watchregistry.Synced, StreamSince: tc.open}}
 			causes := map[trigger.ObjectKey]trigger.Cause{}
 			p.conclude(t.Context(), []*plan.Object{o}, []*v1alpha1.ManagedResourceStatus{nil}, []apply.Finding{{Live: fixture.LiveConfigMap("u1", nil), Version: version, Differs: true}}, causes)
 			require.Contains(t, causes, key, tc.reason)
-			require.Equal(t, tc.want, testutil.CollectAndCount(p.Metrics, "vidra_backstop_corrections_total"), tc.reason)
+			require.Equal(t, tc.want, testutil.CollectAndCount(p.Plan.Env.Metrics, "vidra_backstop_corrections_total"), tc.reason)
 		})
 	}
 }
@@ -116,7 +116,7 @@ func TestHealedSuspects(t *testing.T) {
 			t.Parallel()
 			p := newBackstop(time.Now())
 			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: "a"}
-			p.Index.Load(p.Owner, map[trigger.ObjectKey]trigger.Applied{key: {}})
+			p.Plan.Env.Index.Load(p.Plan.Settings.Claimant.Owner, map[trigger.ObjectKey]trigger.Applied{key: {}})
 			id, version := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name), "2"
 			entry := &v1alpha1.ManagedResourceStatus{UID: "before"}
 			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, BackstopSuspect: &version, Entry: entry}

@@ -36,8 +36,8 @@ type Budget struct {
 
 // healShare is the guaranteed part of one VidraResource.
 type healShare struct {
-	*rate.Limiter
-	asked time.Time
+	limiter *rate.Limiter
+	asked   time.Time
 }
 
 // Take takes one heal for a contended object of owner, if there is one or it must. It
@@ -47,8 +47,8 @@ func (b *Budget) Take(owner trigger.Owner, now time.Time, must bool) time.Time {
 	defer b.mu.Unlock()
 	share := b.shareLocked(owner, now)
 	switch {
-	case must, share.TokensAt(now) >= enough:
-		spend(share.Limiter, now)
+	case must, share.limiter.TokensAt(now) >= enough:
+		spend(share.limiter, now)
 		spend(b.pool, now)
 		return now
 	case b.pool.AllowN(now, 1):
@@ -62,7 +62,7 @@ func (b *Budget) Next(owner trigger.Owner, now time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	share := b.shareLocked(owner, now)
-	if share.TokensAt(now) >= enough || b.pool.TokensAt(now) >= enough {
+	if share.limiter.TokensAt(now) >= enough || b.pool.TokensAt(now) >= enough {
 		return now
 	}
 	return share.again(now)
@@ -70,7 +70,7 @@ func (b *Budget) Next(owner trigger.Owner, now time.Time) time.Time {
 
 // again returns when a VidraResource that got nothing is to ask again.
 func (s *healShare) again(now time.Time) time.Time {
-	missing := time.Duration((1 - s.TokensAt(now)) / float64(s.Limit()) * float64(time.Second))
+	missing := time.Duration((1 - s.limiter.TokensAt(now)) / float64(s.limiter.Limit()) * float64(time.Second))
 	return now.Add(min(max(missing, budgetPause), budgetWindow))
 }
 
@@ -103,9 +103,9 @@ func (b *Budget) shareLocked(owner trigger.Owner, now time.Time) *healShare {
 	share.asked = now
 	limit, burst := rate.Limit(contendedHealRate/float64(len(b.shares))), max(1, contendedHealBurst/len(b.shares))
 	if !known {
-		share.Limiter = rate.NewLimiter(limit, burst)
+		share.limiter = rate.NewLimiter(limit, burst)
 	}
-	share.SetLimitAt(now, limit)
-	share.SetBurstAt(now, burst)
+	share.limiter.SetLimitAt(now, limit)
+	share.limiter.SetBurstAt(now, burst)
 	return share
 }

@@ -163,8 +163,8 @@ func (s rules) unmatched() []string {
 
 // exemptionsOf are the rules that cover an object, with all their paths: what a user adds to the
 // object is not in the manifest.
-func exemptionsOf(mine []*rule, obj *unstructured.Unstructured) exemptions {
-	var exempt exemptions
+func exemptionsOf(mine []*rule, obj *unstructured.Unstructured) Exemptions {
+	var exempt Exemptions
 	for _, r := range mine {
 		m := managedPaths{managers: r.spec.Managers, controllers: r.controllers}
 		for _, pointer := range r.pointers {
@@ -175,11 +175,11 @@ func exemptionsOf(mine []*rule, obj *unstructured.Unstructured) exemptions {
 	return exempt
 }
 
-// exemptions are the ignore rules for one object.
-type exemptions []managedPaths
+// Exemptions are the ignore rules for one object.
+type Exemptions []managedPaths
 
 // Exempts reports whether the ignore rules leave a path to a field manager.
-func (e exemptions) Exempts(manager string, path []string) bool {
+func (e Exemptions) Exempts(manager string, path []string) bool {
 	return slices.ContainsFunc(e, func(m managedPaths) bool {
 		return (len(m.managers) == 0 || slices.Contains(m.managers, manager)) &&
 			(len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) }))
@@ -187,7 +187,7 @@ func (e exemptions) Exempts(manager string, path []string) bool {
 }
 
 // Controlled reports whether a path is left to the controllers that write it by contract.
-func (e exemptions) Controlled(path []string) bool {
+func (e Exemptions) Controlled(path []string) bool {
 	return slices.ContainsFunc(e, func(m managedPaths) bool {
 		return m.controllers && slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) })
 	})
@@ -195,7 +195,7 @@ func (e exemptions) Controlled(path []string) bool {
 
 // ControllerFields returns the paths of the fields of the manifest that are left to the controllers that write them by contract, as messages
 // have them.
-func (e exemptions) ControllerFields() []string {
+func (e Exemptions) ControllerFields() []string {
 	var all []string
 	for _, m := range e {
 		for i := 0; m.controllers && i < len(m.paths); i++ {

@@ -12,9 +12,9 @@ import (
 
 // Located is an object of a manifest with the text that has it.
 type Located struct {
-	manifest.Object
-	// exemptions are the ignore rules for it.
-	exemptions
+	Object manifest.Object
+	// Exemptions are the ignore rules for it.
+	Exemptions Exemptions
 	part Part
 	// stringData is the field of a Secret: the object has it in data, as it is applied, and the text does not.
 	stringData map[string]any
@@ -39,15 +39,15 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 		return nil, err
 	}
 	found := &Located{Object: parsed[i]}
-	placed := found.DeepCopy()
+	placed := found.Object.DeepCopy()
 	placed.SetNamespace(id.Namespace)
-	found.exemptions = exemptionsOf(rules.of(placed), placed)
+	found.Exemptions = exemptionsOf(rules.of(placed), placed)
 	if id.GroupKind == object.SecretKind {
 		found.stringData, _, _ = unstructured.NestedMap(found.Object.Object, "stringData")
-		MergeStringData(found.Unstructured)
+		MergeStringData(found.Object.Unstructured)
 	}
 	for _, part := range parts {
-		if part.name == found.Position.Source {
+		if part.name == found.Object.Position.Source {
 			found.part = part
 		}
 	}
@@ -55,7 +55,7 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 }
 
 // In returns where the manifest of a VidraResource has the object: the part, the document and the line.
-func (l *Located) In(vr *v1alpha1.VidraResource) string { return placeOf(l.Position).In(vr) }
+func (l *Located) In(vr *v1alpha1.VidraResource) string { return placeOf(l.Object.Position).In(vr) }
 
 // Source is the entry of spec.manifestFrom that has the text; nil for spec.manifest.
 func (l *Located) Source() *v1alpha1.ManifestSource { return l.part.source }
@@ -68,7 +68,7 @@ func (l *Located) Line(path ...string) int {
 			path = append([]string{"stringData"}, path[1:]...)
 		}
 	}
-	return manifest.Line(l.Text(), l.Position, path)
+	return manifest.Line(l.Text(), l.Object.Position, path)
 }
 
 // Text is the text in which the object has its position: the part, or the file from which it was made.

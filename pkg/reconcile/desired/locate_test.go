@@ -43,7 +43,7 @@ func TestLocateFindsIgnoreRules(t *testing.T) {
 		{"hpa", []string{"spec", "replicas"}, true, "a rule for a manager"},
 		{"kubectl", []string{"metadata", "labels"}, false, "a rule for objects with other labels"},
 	} {
-		require.Equal(t, test.want, found.Exempts(test.manager, test.path), test.reason)
+		require.Equal(t, test.want, found.Exemptions.Exempts(test.manager, test.path), test.reason)
 	}
 
 	vr.Spec.Drift.Ignore[0].Paths = []string{"spec"}

@@ -41,8 +41,8 @@ type Object struct {
 	Provides *schema.GroupKind
 	// Ignored are the ignore rules for the object, or nil.
 	Ignored *Ignored
-	// exemptions are the same rules, with all their paths.
-	exemptions
+	// Exemptions are the same rules, with all their paths.
+	Exemptions Exemptions
 	Stage manifest.Stage
 	// Sensitive reports that it is sensitive in the manifest, and Withholds that some of its values must not be
 	// shown. Disclosure decides whether values are shown.
@@ -104,7 +104,7 @@ type Resolved struct {
 
 // ScopedDestination is where the objects of a manifest are applied.
 type ScopedDestination struct {
-	access.Destination
+	Destination access.Destination
 	// Scope is the part of it that Vidra may use. Objects that are out of scope stay unresolved.
 	Scope cluster.Scope
 }
@@ -127,7 +127,7 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 		return nil, err
 	}
 	w := &Resolved{}
-	mappings, missing := resolve(ctx, parsed, at)
+	mappings, missing := resolve(ctx, parsed, at.Destination)
 	var known []manifest.Object
 	for _, obj := range parsed {
 		gvk := obj.GroupVersionKind()
@@ -151,7 +151,7 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 			w.Unresolved = append(w.Unresolved, Unresolved{ID: object.IdentityIn(obj.Unstructured), GVK: obj.GroupVersionKind(), Why: *why})
 			continue
 		}
-		d, err := newObject(by, at.Name(), obj, mappings[obj.GroupVersionKind()], rules)
+		d, err := newObject(by, at.Destination.Name(), obj, mappings[obj.GroupVersionKind()], rules)
 		if err != nil {
 			return nil, err
 		}
@@ -293,7 +293,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 func (d *Object) setIgnoreRules(mine []*rule, obj *unstructured.Unstructured) error {
 	var given []v1alpha1.IgnoreRule
 	d.Ignored, given = ignoredIn(mine, obj)
-	d.exemptions = exemptionsOf(mine, obj)
+	d.Exemptions = exemptionsOf(mine, obj)
 	if d.Ignored == nil {
 		return nil
 	}

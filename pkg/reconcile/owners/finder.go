@@ -58,8 +58,8 @@ type Claimant struct {
 
 // Finder finds the other VidraResources that own an object. It is safe for concurrent use.
 type Finder struct {
-	Claimant
-	Index *trigger.Index
+	Claimant Claimant
+	Index    *trigger.Index
 	// VidraResources reads them from the cache.
 	VidraResources client.Reader
 	// Elsewhere reads those that the cache lacks, because they are of other shards; nil if it has all.
@@ -122,8 +122,8 @@ func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *u
 //
 // It fails if the cache cannot be read.
 func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
-	claims := slices.DeleteFunc(a.Index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.Owner })
-	marks := a.marksOn(live)
+	claims := slices.DeleteFunc(a.Index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.Claimant.Owner })
+	marks := a.Claimant.marksOn(live)
 	var owners []CoOwner
 	lookup := Lookup{Cache: a.VidraResources, Elsewhere: a.Elsewhere}
 	for _, name := range a.ordered(a.candidates(marks, claims, live), marks) { // none of nearly every object
@@ -145,7 +145,7 @@ func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 		entry := listedIn(vr, key.Cluster, object.IdentityIn(live), live.GetUID())
 		recorded := claimed && claim.Known && !claim.Applied.Unreverted && claim.Applied.UID == live.GetUID() || entry != nil && entry.UID == string(live.GetUID())
 		owners = append(owners, CoOwner{
-			Name: name, Manager: manager, Genuine: marks.managers[manager] && (elsewhere || a.genuine(vr, manager, claim, live)),
+			Name: name, Manager: manager, Genuine: marks.managers[manager] && (elsewhere || a.Claimant.genuine(vr, manager, claim, live)),
 			Recorded: recorded, Owns: recorded || ownedBy(vr, manager, entry, live),
 		})
 	}
@@ -180,7 +180,7 @@ func (a *Finder) candidates(m marks, claims []trigger.Claim, live *unstructured.
 	names := map[string]bool{}
 	for _, claim := range claims {
 		applied := claim.Known && !claim.ExpectsRemoval && claim.Applied.UID == live.GetUID()
-		if name := claim.Owner.Name; applied || m.named[name] || m.managers[a.Installation.FieldManager(name)] {
+		if name := claim.Owner.Name; applied || m.named[name] || m.managers[a.Claimant.Installation.FieldManager(name)] {
 			names[name] = true
 		}
 	}
@@ -191,7 +191,7 @@ func (a *Finder) candidates(m marks, claims []trigger.Claim, live *unstructured.
 	for name := range m.named {
 		names[name] = true
 	}
-	delete(names, a.Owner.Name) // as a VidraResource of the same name in another cluster sets it
+	delete(names, a.Claimant.Owner.Name) // as a VidraResource of the same name in another cluster sets it
 	return names
 }
 
@@ -199,7 +199,7 @@ func (a *Finder) candidates(m marks, claims []trigger.Claim, live *unstructured.
 func (a *Finder) ordered(names map[string]bool, m marks) []string {
 	return slices.SortedFunc(maps.Keys(names), func(x, y string) int {
 		rank := func(name string) int {
-			if m.managers[a.Installation.FieldManager(name)] {
+			if m.managers[a.Claimant.Installation.FieldManager(name)] {
 				return 0
 			}
 			return 1

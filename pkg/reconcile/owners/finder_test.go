@@ -193,7 +193,7 @@ func TestCoOwnersWithoutMarks(t *testing.T) {
 				Claimant: Claimant{Owner: trigger.Owner{Name: "web"}, Manager: "vidra/web"}, Index: trigger.NewIndex(),
 				VidraResources: &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"api": {}}},
 			}
-			a.Index.Load(a.Owner, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/web", UID: "a"}})
+			a.Index.Load(a.Claimant.Owner, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/web", UID: "a"}})
 			tc.index(a.Index)
 			owners, err := a.CoOwners(t.Context(), key, fixture.LiveConfigMap("a", nil, "vidra/web"))
 			require.NoError(t, err)

@@ -54,7 +54,7 @@ func (s Some) String() string {
 
 // Member is an object in a container that is removed.
 type Member struct {
-	cluster.Content
+	Content cluster.Content
 	// Of is the end of messages about its owners, without the owner of the container, or empty.
 	Of string
 	// Ours reports that the owner of the container owns it.
@@ -64,27 +64,27 @@ type Member struct {
 // Add adds an object.
 func (i *Inside) Add(m Member) {
 	switch name := m.id().String(); {
-	case m.DeletionTimestamp != nil:
-	case m.Annotations[v1alpha1.KeepAnnotation] == "true":
+	case m.Content.DeletionTimestamp != nil:
+	case m.Content.Annotations[v1alpha1.KeepAnnotation] == "true":
 		i.Kept.add(name)
 	case m.Of != "":
 		i.Owned.add(name + m.Of)
-	case !m.Ours && len(m.OwnerReferences) == 0 && !isNamespaceDefault(m.Content):
+	case !m.Ours && len(m.Content.OwnerReferences) == 0 && !isNamespaceDefault(m.Content):
 		i.Unmanaged.add(name)
 	}
 }
 
 func (m Member) id() object.Identity {
-	return object.Identity{GroupKind: schema.GroupKind{Group: m.GVR.Group, Kind: m.Kind}, Namespace: m.Namespace, Name: m.Name}
+	return object.Identity{GroupKind: schema.GroupKind{Group: m.Content.GVR.Group, Kind: m.Content.Kind}, Namespace: m.Content.Namespace, Name: m.Content.Name}
 }
 
 // identified is the object without anything but its identity.
 func (m Member) identified() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(m.GVR.GroupVersion().WithKind(m.Kind))
-	u.SetNamespace(m.Namespace)
-	u.SetName(m.Name)
-	u.SetUID(m.UID)
+	u.SetGroupVersionKind(m.Content.GVR.GroupVersion().WithKind(m.Content.Kind))
+	u.SetNamespace(m.Content.Namespace)
+	u.SetName(m.Content.Name)
+	u.SetUID(m.Content.UID)
 	return u
 }
 
@@ -164,20 +164,20 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Member) error {
 	var ids []object.Identity
 	for _, m := range members {
-		if m.Of == "" && m.DeletionTimestamp == nil && !isNamespaceDefault(m.Content) {
+		if m.Of == "" && m.Content.DeletionTimestamp == nil && !isNamespaceDefault(m.Content) {
 			ids = append(ids, m.id())
 		}
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	receivers, err := a.Named.Receivers(ctx, a.Owner.Name, at.Name(), ids, time.Now())
+	receivers, err := a.Named.Receivers(ctx, a.Claimant.Owner.Name, at.Name(), ids, time.Now())
 	if err != nil {
 		return err
 	}
 	for i := range members {
-		if m := &members[i]; m.Of == "" && m.DeletionTimestamp == nil {
-			key := trigger.ObjectKey{Cluster: at.Name(), GVR: m.GVR, Namespace: m.Namespace, Name: m.Name}
+		if m := &members[i]; m.Of == "" && m.Content.DeletionTimestamp == nil {
+			key := trigger.ObjectKey{Cluster: at.Name(), GVR: m.Content.GVR, Namespace: m.Content.Namespace, Name: m.Content.Name}
 			m.Of = a.receivedBy(ctx, key, m.identified(), receivers[m.id()])
 		}
 	}
@@ -243,7 +243,7 @@ func (a *Finder) ownersOf(ctx context.Context, at Containers, content cluster.Co
 		others = append(others, name)
 	}
 	slices.Sort(others)
-	return others, a.Owns(live, nil), err
+	return others, a.Claimant.Owns(live, nil), err
 }
 
 var namespaceAccounts = []string{"default", "builder", "deployer"}

@@ -35,5 +35,5 @@ func (a *Finder) AllOwners(ctx context.Context, key trigger.ObjectKey, live *uns
 	if err != nil {
 		return nil, err
 	}
-	return append(others, a.OwnersElsewhere(key, live, others)...), nil
+	return append(others, a.Claimant.OwnersElsewhere(key, live, others)...), nil
 }

@@ -260,7 +260,7 @@ func (n *Named) wanted(ctx context.Context, vr *v1alpha1.VidraResource, id objec
 	if err != nil || located == nil {
 		return nil
 	}
-	return located.Unstructured
+	return located.Object.Unstructured
 }
 
 // current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts.

@@ -26,7 +26,7 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			continue
 		}
 		cause, is := causes[d.Key]
-		if !is || !p.Watched || !p.decide(o).Reverts() {
+		if !is || !p.Settings.Watched || !p.decide(o).Reverts() {
 			c.NotBefore = time.Time{}
 			continue
 		}
@@ -41,17 +41,17 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	})
 	for _, o := range changed {
 		d, c, cause := o.Desired, o.Contention, causes[o.Desired.Key]
-		at := c.HealAt(p.Now, cause.Since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Budget.Take(p.Owner, p.Now, must) })
+		at := c.HealAt(p.Now, cause.Since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Env.Budget.Take(p.Settings.Claimant.Owner, p.Now, must) })
 		if !at.After(p.Now) {
 			c.NotBefore = time.Time{}
 			continue
 		}
 		if c.NotBefore.IsZero() {
-			p.Metrics.Held(d.ID)
+			p.Env.Metrics.Held(d.ID)
 		}
 		c.NotBefore, c.Delayed = at, true
 		p.PendingDrift[d.Key] = cause
-		p.Trigger.Contend(p.Owner, d.Key, at)
+		p.Env.Trigger.Contend(p.Settings.Claimant.Owner, d.Key, at)
 	}
 }
 
@@ -94,7 +94,7 @@ func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
 	}
 	o.Entry.State = v1alpha1.ObjectContended
 	c.Key = d.Key
-	p.Trigger.Contend(p.Owner, d.Key, c.HealAt(p.Now, p.Now, p.VR.MaxExposure(), func(bool) time.Time { return p.Budget.Next(p.Owner, p.Now) }))
+	p.Env.Trigger.Contend(p.Settings.Claimant.Owner, d.Key, c.HealAt(p.Now, p.Now, p.VR.MaxExposure(), func(bool) time.Time { return p.Env.Budget.Next(p.Settings.Claimant.Owner, p.Now) }))
 }
 
 // EndContentions forgets the contentions that are over.
@@ -116,7 +116,7 @@ func (p *Planner) EndContentions() {
 		if !c.Contended() {
 			continue
 		}
-		p.Trigger.EndContention(p.Owner, c.Key)
+		p.Env.Trigger.EndContention(p.Settings.Claimant.Owner, c.Key)
 		if entry != nil && entry.State == v1alpha1.ObjectContended {
 			entry.State = v1alpha1.ObjectApplied
 			p.Note(events.Change{Action: events.Settled, Object: object.ReferenceTo(o.ID, d.GVK, types.UID(entry.UID))})

@@ -67,7 +67,7 @@ func (p *Planner) decide(o *Object) policy.Decision {
 	if o.Entry != nil {
 		answer = o.Entry.BreakGlass
 	}
-	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfEdit(p.VR, answer, p.MaxBreakGlass, p.Now))
+	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfEdit(p.VR, answer, p.Settings.MaxBreakGlass, p.Now))
 }
 
 // Reported reports whether the status that an earlier process wrote has a text about an object. It is unknown for objects that
@@ -97,14 +97,14 @@ func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 		o.Drift = nil
 		p.SkippedBefore[o.ID] = left
 		causes[d.Key] = trigger.Cause{Unsure: true}
-		if applied, ok := AppliedBefore(p.Manager, entry); ok {
+		if applied, ok := AppliedBefore(p.Settings.Claimant.Manager, entry); ok {
 			known[d.Key] = applied
 		} else {
-			p.Index.Forget(p.Owner, d.Key) // nothing is known of it
+			p.Env.Index.Forget(p.Settings.Claimant.Owner, d.Key) // nothing is known of it
 		}
 	}
-	if p.Watched && len(known) > 0 {
-		p.Index.Load(p.Owner, known)
+	if p.Settings.Watched && len(known) > 0 {
+		p.Env.Index.Load(p.Settings.Claimant.Owner, known)
 	}
 	return causes
 }
@@ -112,8 +112,8 @@ func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 // Decide decides about the change that a task would revert, with the break-glass annotations of the object that was found. They count
 // instead of those in the inventory, and no policy delays a new configuration.
 func (s *Settings) Decide(t Task) (policy.Decision, breakglass.Answer) {
-	if exists := t.Cause.Found != nil && t.Why != WhyNew; exists && t.Apply.Leaves() {
-		return policy.OfApply(t.Apply), breakglass.Answer{}
+	if exists := t.Cause.Found != nil && t.Why != WhyNew; exists && t.Object.Apply.Leaves() {
+		return policy.OfApply(t.Object.Apply), breakglass.Answer{}
 	}
 	if t.Why == WhyNew || t.Why == WhyChanged || t.Cause.Found == nil {
 		return t.Decision, breakglass.Answer{}

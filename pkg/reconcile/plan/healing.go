@@ -26,7 +26,7 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 		if since.IsZero() {
 			since = p.Now
 		}
-		at := c.HealAt(p.Now, since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Budget.Take(p.Owner, p.Now, must) })
+		at := c.HealAt(p.Now, since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Env.Budget.Take(p.Settings.Claimant.Owner, p.Now, must) })
 		if at.After(p.Now) { // a reconcile holds it
 			return Task{}, false
 		}
@@ -44,18 +44,18 @@ func (p *Planner) Heals(ctx context.Context, o *Object) bool {
 	}
 	return o.Entry.Configuration == o.Desired.Configuration && !p.outdated(o) && o.Problem == nil && o.Drift == nil &&
 		o.Entry.BreakGlass == nil && p.decide(o).Reverts() && o.Desired.Weight <= limits.LightWeight &&
-		p.State.Watches[p.WatchKey(o.Desired.Key)].State != watchregistry.Pending && !p.Terminating(ctx, o.ID.Namespace)
+		p.State.Watches[p.Settings.WatchKey(o.Desired.Key)].State != watchregistry.Pending && !p.Terminating(ctx, o.ID.Namespace)
 }
 
 // takeHeals takes the causes of the loop of objects that a reconcile decides about, and returns the objects of the others.
 func (p *Planner) takeHeals(ctx context.Context) map[trigger.ObjectKey]bool {
 	left := map[trigger.ObjectKey]bool{}
-	for _, key := range p.Trigger.Heals(p.Owner) {
+	for _, key := range p.Env.Trigger.Heals(p.Settings.Claimant.Owner) {
 		if p.Heals(ctx, p.State.At(key)) {
 			left[key] = true
 			continue
 		}
-		if cause, found := p.Trigger.TakeHeal(trigger.Heal{Owner: p.Owner, Key: key}); found {
+		if cause, found := p.Env.Trigger.TakeHeal(trigger.Heal{Owner: p.Settings.Claimant.Owner, Key: key}); found {
 			if p.Causes.Objects == nil {
 				p.Causes.Objects = map[trigger.ObjectKey]trigger.Cause{}
 			}

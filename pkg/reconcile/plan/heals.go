@@ -18,11 +18,11 @@ const maxHealFields = 10
 // Healed notes that an object was reverted, for the status, which counts it within
 // HealFlush, or later where heals are many.
 func (s *State) Healed(change events.Change, now time.Time, later time.Duration) {
-	if flush := now.Add(HealFlush + later); s.Heals == 0 || flush.Before(s.Schedule.Flush) {
+	if flush := now.Add(HealFlush + later); s.Unreported.Heals == 0 || flush.Before(s.Schedule.Flush) {
 		s.Schedule.Flush = flush
 	}
-	s.Heals++
-	s.HealedAt = metav1.NewTime(now)
+	s.Unreported.Heals++
+	s.Unreported.HealedAt = metav1.NewTime(now)
 	heal := &v1alpha1.Heal{Object: events.Name(change.Object)}
 	for _, field := range change.Fields {
 		paths := &heal.Fields
@@ -36,7 +36,7 @@ func (s *State) Healed(change events.Change, now time.Time, later time.Duration)
 			heal.Manager = field.Manager
 		}
 	}
-	s.LastHeal = heal
+	s.Unreported.LastHeal = heal
 }
 
 // Note notes an action on an object, for the Events that follow the status and for the history that
@@ -44,7 +44,7 @@ func (s *State) Healed(change events.Change, now time.Time, later time.Duration)
 func (p *Planner) Note(change events.Change) {
 	s := p.State
 	s.PendingEvents = append(s.PendingEvents, change)
-	if s.History.Add(p.Owner.Name, change, p.Now) && s.Schedule.Flush.IsZero() {
+	if s.Unreported.History.Add(p.Settings.Claimant.Owner.Name, change, p.Now) && s.Schedule.Flush.IsZero() {
 		s.Schedule.Flush = p.Now.Add(HealFlush)
 	}
 }
@@ -52,28 +52,28 @@ func (p *Planner) Note(change events.Change) {
 // DropFoundAgain forgets the changes that the next reconcile finds again, because no status has them.
 func (s *State) DropFoundAgain() {
 	s.PendingEvents = slices.DeleteFunc(s.PendingEvents, func(change events.Change) bool { return change.Action.Rediscovered() })
-	s.History.DropFoundAgain()
+	s.Unreported.History.DropFoundAgain()
 }
 
 // Unwritten reports whether there are heals that the status does not count, or edits that it does not
 // list.
-func (s *State) Unwritten() bool { return s.Heals > 0 || s.History.Any() }
+func (s *State) Unwritten() bool { return s.Unreported.Heals > 0 || s.Unreported.History.Any() }
 
 // TakeUnreported returns the results that are about to be written into the status, and removes them: objects may be healed during the write.
 func (s *State) TakeUnreported() Unreported {
 	taken := s.Unreported
 	taken.due = s.Schedule.Flush
-	s.Heals, s.History, s.Schedule.Flush = 0, history.Pending{}, time.Time{}
+	s.Unreported.Heals, s.Unreported.History, s.Schedule.Flush = 0, history.Pending{}, time.Time{}
 	return taken
 }
 
 // ReturnUnreported adds the results whose write failed.
 func (s *State) ReturnUnreported(taken Unreported) {
-	if s.Heals == 0 {
-		s.LastHeal, s.HealedAt = taken.LastHeal, taken.HealedAt
+	if s.Unreported.Heals == 0 {
+		s.Unreported.LastHeal, s.Unreported.HealedAt = taken.LastHeal, taken.HealedAt
 	}
-	s.Heals += taken.Heals
-	s.History = taken.History.And(s.History)
+	s.Unreported.Heals += taken.Heals
+	s.Unreported.History = taken.History.And(s.Unreported.History)
 	if at := s.Schedule.Flush; at.IsZero() || !taken.due.IsZero() && taken.due.Before(at) {
 		s.Schedule.Flush = taken.due
 	}

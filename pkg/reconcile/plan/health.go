@@ -35,7 +35,7 @@ type HealthReport struct {
 // Illness is an object that is not healthy.
 type Illness struct {
 	Object v1alpha1.ProblemObject
-	trigger.Health
+	Health trigger.Health
 	// Blocked reports that the object is being deleted, and that this counts as blocked.
 	Blocked bool
 }
@@ -44,13 +44,13 @@ type Illness struct {
 func (r *HealthReport) failed() bool { return slices.ContainsFunc(r.Ill, Illness.failed) }
 
 func (i Illness) failed() bool {
-	return i.Blocked || i.Status == kstatus.FailedStatus || i.Status == kstatus.UnknownStatus
+	return i.Blocked || i.Health.Status == kstatus.FailedStatus || i.Health.Status == kstatus.UnknownStatus
 }
 
 // wakes returns when deletions count as blocked, not before the status may name other objects.
 func (r *HealthReport) wakes(notBefore time.Time) (wakes []Wake) {
 	for _, ill := range r.Ill {
-		if at := ill.BlockedAt(); !at.IsZero() && !ill.Blocked {
+		if at := ill.Health.BlockedAt(); !at.IsZero() && !ill.Blocked {
 			wakes = append(wakes, Wake{at.Add(max(0, notBefore.Sub(at))), wakeBlocked})
 		}
 	}
@@ -61,10 +61,10 @@ func (r *HealthReport) wakes(notBefore time.Time) (wakes []Wake) {
 // health in the last answer.
 func (p *Planner) Checkup() {
 	s := p.State
-	if !p.Scope.All && !p.Causes.Health && p.Watched {
+	if !p.Scope.All && !p.Causes.Health && p.Settings.Watched {
 		return
 	}
-	report := &HealthReport{Invalid: p.Checks.Err()}
+	report := &HealthReport{Invalid: p.Settings.Checks.Err()}
 	for _, o := range s.Manifest {
 		d, entry := o.Desired, o.Entry
 		if o.In(v1alpha1.ObjectCompleted) {
@@ -77,8 +77,8 @@ func (p *Planner) Checkup() {
 		}
 		health, known := trigger.Health{}, o.lastHealth != nil
 		o.checked = entry.Health
-		kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
-		seen, evaluated := trigger.CheckedHealthOf(kept, p.Checks.For(d.ID.GroupKind))
+		kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+		seen, evaluated := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(d.ID.GroupKind))
 		evaluated = evaluated && found && synced
 		if known && (!o.healthRead || !evaluated) {
 			health = *o.lastHealth
@@ -98,7 +98,7 @@ func (p *Planner) Checkup() {
 		switch {
 		case !known:
 			report.Unknown = true
-			report.Starting = report.Starting || s.Watches[p.WatchKey(d.Key)].State == watchregistry.Starting
+			report.Starting = report.Starting || s.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Starting
 		case health.Status != kstatus.CurrentStatus:
 			at := health.BlockedAt()
 			ill := Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health, Blocked: !at.IsZero() && !p.Now.Before(at)}
@@ -111,7 +111,7 @@ func (p *Planner) Checkup() {
 			o.checked = v1alpha1.ObjectCurrent
 		}
 	}
-	if p.Watched {
+	if p.Settings.Watched {
 		for _, o := range s.Manifest {
 			if o.healthRead && p.HealthUnknown(o) { // until its next event
 				continue
@@ -142,7 +142,7 @@ func (s *State) ForgetAnswers() {
 // RecordHealth notes the health of an object as a request showed it: its watch may see it
 // later, or there is none.
 func (p *Planner) RecordHealth(o *Object, live *unstructured.Unstructured) {
-	check := p.Checks.For(o.ID.GroupKind)
+	check := p.Settings.Checks.For(o.ID.GroupKind)
 	health := trigger.CheckHealth(live, check)
 	o.lastHealth, o.lastCheck, o.healthRead = &health, check, false
 }
@@ -153,7 +153,7 @@ func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err
 		p.RecordHealth(o, live)
 	} else {
 		o.lastHealth = &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}
-		o.lastCheck = p.Checks.For(o.ID.GroupKind)
+		o.lastCheck = p.Settings.Checks.For(o.ID.GroupKind)
 	}
 	o.healthRead, o.healthUnread = true, err != nil
 }
@@ -161,11 +161,11 @@ func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err
 // NeedsHealth returns the objects that no event and no answer has shown since they have a check, or another one. They have to be read. One that
 // could not be read is read again at the next resync.
 func (p *Planner) NeedsHealth() (objects []*Object) {
-	if !p.Scope.All && !p.Causes.Health && p.Watched {
+	if !p.Scope.All && !p.Causes.Health && p.Settings.Watched {
 		return nil
 	}
 	for _, o := range p.State.Manifest {
-		check := p.Checks.For(o.ID.GroupKind)
+		check := p.Settings.Checks.For(o.ID.GroupKind)
 		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
 		if exists && (check != nil || o.lastCheck != nil) && p.HealthUnknown(o) && (o.lastHealth == nil || o.lastCheck != check || o.healthUnread && p.Scope.Resync) {
 			objects = append(objects, o)
@@ -176,9 +176,9 @@ func (p *Planner) NeedsHealth() (objects []*Object) {
 
 // HealthUnknown reports that the watch of an object has not shown it since it has its check.
 func (p *Planner) HealthUnknown(o *Object) bool {
-	kept, found, synced := p.Watches.Get(p.WatchKey(o.Desired.Key), o.Desired.Key.Namespace, o.Desired.Key.Name)
-	_, evaluated := trigger.CheckedHealthOf(kept, p.Checks.For(o.ID.GroupKind))
-	return found && synced && !evaluated || !p.Watched
+	kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(o.Desired.Key), o.Desired.Key.Namespace, o.Desired.Key.Name)
+	_, evaluated := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(o.ID.GroupKind))
+	return found && synced && !evaluated || !p.Settings.Watched
 }
 
 // AsBefore reports whether the health is taken to be as the status has it: it is about to be
@@ -192,10 +192,10 @@ func (r *HealthReport) AsBefore(before v1alpha1.VidraResourceStatus) bool {
 func (r *HealthReport) Problems() []v1alpha1.Problem {
 	var blocked, failed, others []v1alpha1.Problem
 	for _, one := range r.Ill {
-		message := fmt.Sprintf("%s: %s", one.Status, display.Truncate(one.Message, object.MaxReason))
+		message := fmt.Sprintf("%s: %s", one.Health.Status, display.Truncate(one.Health.Message, object.MaxReason))
 		switch {
 		case one.Blocked:
-			blocked = append(blocked, object.ProblemOf(&one.Object, v1alpha1.ReasonDeletionBlocked, "is being deleted, and "+one.Message))
+			blocked = append(blocked, object.ProblemOf(&one.Object, v1alpha1.ReasonDeletionBlocked, "is being deleted, and "+one.Health.Message))
 		case one.failed():
 			failed = append(failed, object.ProblemOf(&one.Object, v1alpha1.ReasonUnhealthy, message))
 		default:

@@ -21,7 +21,7 @@ func TestBlockedDeletions(t *testing.T) {
 	ill := func(name string, status kstatus.Status, since time.Duration) Illness {
 		i := Illness{Object: v1alpha1.ProblemObject{Name: name}, Health: trigger.Health{Status: status, Message: waits}}
 		if since > 0 {
-			i.WaitsSince = began.Add(since).Unix()
+			i.Health.WaitsSince = began.Add(since).Unix()
 		}
 		return i
 	}

@@ -7,7 +7,7 @@ import (
 
 // NoteApplied notes which objects were applied and have to be observed.
 func (p *Planner) NoteApplied(applied []Task) {
-	if !p.Watched {
+	if !p.Settings.Watched {
 		for o := range p.State.All() {
 			o.Unobserved = false
 		}
@@ -42,8 +42,8 @@ func (p *Planner) isObserved(o *Object) (observed, watching bool) {
 	if d == nil || !o.In(v1alpha1.ObjectApplied) {
 		return true, false
 	}
-	kept, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
-	return synced && found && p.Index.HasObserved(p.Owner, d.Key, kept), synced
+	kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+	return synced && found && p.Env.Index.HasObserved(p.Settings.Claimant.Owner, d.Key, kept), synced
 }
 
 // UnobservedObject returns an object that a synced watch has not shown yet; nil if there is

@@ -13,7 +13,7 @@ func (s *Settings) OthersOf(uid types.UID) string { return string(s.UID) + "/" +
 // RecordOthers records the fields of other managers in each object, as its watch has shown it, without the additions of edits
 // that stay. It sends no request. Unknown ones stay as the status has them.
 func (p *Planner) RecordOthers() {
-	if !p.Watched || !p.Scope.All && !p.Causes.Others && !p.Causes.Health {
+	if !p.Settings.Watched || !p.Scope.All && !p.Causes.Others && !p.Causes.Health {
 		return
 	}
 	for _, o := range p.State.Manifest {
@@ -21,15 +21,15 @@ func (p *Planner) RecordOthers() {
 		if entry == nil || entry.UID == "" {
 			continue
 		}
-		kept, found, synced := p.Watches.Get(p.WatchKey(key), key.Namespace, key.Name)
+		kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(key), key.Namespace, key.Name)
 		if !found || !synced {
 			continue
 		}
-		if others, known := p.Index.BeforeEdits(p.Owner, key, kept); known {
-			entry.Others = others.Record(p.OthersOf(types.UID(entry.UID)))
+		if others, known := p.Env.Index.BeforeEdits(p.Settings.Claimant.Owner, key, kept); known {
+			entry.Others = others.Record(p.Settings.OthersOf(types.UID(entry.UID)))
 			left := slices.DeleteFunc(slices.Clone(o.Kept), func(kept KeptFields) bool { return kept.Paths.Minus(others) == kept.Paths })
 			if len(left) < len(o.Kept) && !p.Scope.All { // a reconcile of all objects reports it
-				p.Trigger.EnqueueAll(p.Owner)
+				p.Env.Trigger.EnqueueAll(p.Settings.Claimant.Owner)
 			}
 			o.Kept = left
 		}

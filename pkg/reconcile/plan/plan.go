@@ -28,7 +28,7 @@ const (
 
 // Task is one object to be applied.
 type Task struct {
-	*desired.Object
+	Object *desired.Object
 	// Known is the knowledge about the object. An applier only reads it.
 	Known *Object
 	Why   Why

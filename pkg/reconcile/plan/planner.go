@@ -18,10 +18,10 @@ import (
 // Planner decides about the work of one reconcile of a VidraResource, from the knowledge about its objects. It sends no
 // request.
 type Planner struct {
-	*Env
-	*Settings
-	VR    *v1alpha1.VidraResource
-	State *State
+	Env      *Env
+	Settings *Settings
+	VR       *v1alpha1.VidraResource
+	State    *State
 	// Terminating reports whether a namespace is being deleted.
 	Terminating func(ctx context.Context, namespace string) bool
 

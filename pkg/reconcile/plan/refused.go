@@ -100,7 +100,7 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 		r.manager, r.Other, r.sure = conflict.Manager, conflict.Other(), true
 	case errors.As(err, &refusal):
 		r.sure = true
-		if _, found, _ := p.Watches.Get(p.WatchKey(key), key.Namespace, key.Name); !found { // it lacks the label
+		if _, found, _ := p.Env.Watches.Get(p.Settings.WatchKey(key), key.Namespace, key.Name); !found { // it lacks the label
 			r.obstacles = []metawatch.Key{{Cluster: key.Cluster, GVR: key.GVR, Namespace: key.Namespace, Name: key.Name}}
 		}
 	case err != nil && !object.Lasting(err):
@@ -160,19 +160,19 @@ func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 
 // evidenceOf returns the evidence of a refusal that watches show.
 func (p *Planner) evidenceOf(r *Refused) (now evidence) {
-	if kept, found, synced := p.Watches.Get(p.WatchKey(r.key), r.key.Namespace, r.key.Name); p.Watched && found && synced {
+	if kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(r.key), r.key.Namespace, r.key.Name); p.Settings.Watched && found && synced {
 		if r.deleting {
 			now.object, now.shown = trigger.VersionIn(kept)
 		} else {
 			now.object, now.shown = trigger.EvidenceIn(kept, r.manager)
 		}
 	}
-	if p.Obstacles == nil {
+	if p.Env.Obstacles == nil {
 		return now
 	}
 	now.watched = len(r.obstacles) > 0
 	for _, key := range r.obstacles {
-		state, known := p.Obstacles.State(key)
+		state, known := p.Env.Obstacles.State(key)
 		now.obstacles += state + "/"
 		now.watched = now.watched && known
 	}
@@ -243,11 +243,11 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 			}
 		}
 	}
-	p.Trigger.AwaitRefused(p.Owner, refused)
-	if p.Obstacles != nil && client != nil {
-		p.Obstacles.Sync(p.Owner, client, maps.Keys(obstacles))
+	p.Env.Trigger.AwaitRefused(p.Settings.Claimant.Owner, refused)
+	if p.Env.Obstacles != nil && client != nil {
+		p.Env.Obstacles.Sync(p.Settings.Claimant.Owner, client, maps.Keys(obstacles))
 	}
 	if changed {
-		p.Trigger.EnqueueAfter(delay, p.Owner)
+		p.Env.Trigger.EnqueueAfter(delay, p.Settings.Claimant.Owner)
 	}
 }

@@ -21,7 +21,7 @@ import (
 func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	var healed map[trigger.ObjectKey]bool
-	if p.Watched {
+	if p.Settings.Watched {
 		if p.Scope.All {
 			healed = p.takeHeals(ctx)
 		}
@@ -41,20 +41,20 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 	for _, o := range p.State.Manifest {
 		d := o.Desired
 		heals := (o.Healing || healed[d.Key]) && !p.State.Unjudged // otherwise the status would lose the additions in it that stay
-		if _, seen := causes[d.Key]; seen || heals || o.Drift != nil && !o.Drift.Unobserved && p.Watched {
+		if _, seen := causes[d.Key]; seen || heals || o.Drift != nil && !o.Drift.Unobserved && p.Settings.Watched {
 			continue // its events report what becomes of it
 		}
-		obj, found, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
-		unsynced = unsynced || p.Watched && !synced
-		if synced && !found && p.Watched && o.absenceExpected(p.Scope.Resync) {
+		obj, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+		unsynced = unsynced || p.Settings.Watched && !synced
+		if synced && !found && p.Settings.Watched && o.absenceExpected(p.Scope.Resync) {
 			continue
 		}
 		var suspect bool
 		switch {
-		case p.Watched && p.outdated(o) && !p.recomputes():
-		case p.Watched && synced:
-			suspect = !p.Index.AsExpected(p.Owner, d.Key, obj, found) || o.In(v1alpha1.ObjectDrifted)
-		case p.Watched && p.First: // the watches are about to report it
+		case p.Settings.Watched && p.outdated(o) && !p.recomputes():
+		case p.Settings.Watched && synced:
+			suspect = !p.Env.Index.AsExpected(p.Settings.Claimant.Owner, d.Key, obj, found) || o.In(v1alpha1.ObjectDrifted)
+		case p.Settings.Watched && p.First: // the watches are about to report it
 		default:
 			suspect = p.Scope.Resync
 		}
@@ -79,7 +79,7 @@ func (p *Planner) outdated(o *Object) bool {
 // recomputes reports whether it is time to apply an object for the sake of its
 // digest. After a new version of Vidra has started, that is to be done for all.
 func (p *Planner) recomputes() bool {
-	now := p.Recompute.TryAccept()
+	now := p.Env.Recompute.TryAccept()
 	p.digestsOutdated = p.digestsOutdated || !now
 	return now
 }
@@ -113,13 +113,13 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 // preconditions are the facts about an object before a plan.
 func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Cause) preconditions {
 	d := o.Desired
-	kept, _, synced := p.Watches.Get(p.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+	kept, _, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 	return preconditions{
 		changed:     (!d.Apply.Leaves() || o.In(v1alpha1.ObjectCompleted)) && p.changedSince(o.Entry, d),
 		unobserved:  !synced,
 		coOwned:     trigger.CoOwned(kept),
 		terminating: p.Terminating(ctx, d.ID.Namespace),
-		gone:        p.State.Watches[p.WatchKey(d.Key)].State == watchregistry.Pending,
+		gone:        p.State.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Pending,
 		held:        o.Problem != nil && (!p.Scope.Retry || p.refusalStands(o)),
 		contended:   p.held(o),
 		completes:   o.Completes(cause),

@@ -61,7 +61,7 @@ func (a Additions) Undo(o *desired.Object, manager string, known ownership.Discl
 		Manager: manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
 		BeforeKnown: true, Scope: ownership.Everything, Known: known,
 		Keep: func(manager string, path []string) bool {
-			return !a.Tools.Has(manager) || ownership.KeptAddition(path) || o.Exempts(manager, path)
+			return !a.Tools.Has(manager) || ownership.KeptAddition(path) || o.Exemptions.Exempts(manager, path)
 		},
 	}
 }
@@ -79,7 +79,7 @@ func (a Additions) In(live *unstructured.Unstructured, o *desired.Object, manage
 
 // Settings apply to all objects of one VidraResource in one reconcile.
 type Settings struct {
-	owners.Claimant
+	Claimant owners.Claimant
 	// UID is the UID of the VidraResource.
 	UID types.UID
 	// Adopt is the policy for objects that exist.
@@ -110,10 +110,10 @@ type Settings struct {
 // to a dry run of the apply, and applied is the configuration that is applied. known is the decision about values of the object.
 func (s *Settings) Adoption(key trigger.ObjectKey, live, adopted, applied *unstructured.Unstructured, known ownership.Disclosure) policy.Adoption {
 	adoption := policy.Adoption{Policy: s.Adopt}
-	if differs := owners.AdoptionChanges(live, adopted, applied, s.Signature(), known); len(differs) > 0 {
+	if differs := owners.AdoptionChanges(live, adopted, applied, s.Claimant.Signature(), known); len(differs) > 0 {
 		adoption.Differences = display.Truncate(events.Differences(differs), object.MaxMessage)
 	}
-	if elsewhere := s.OwnersElsewhere(key, live, nil); len(elsewhere) > 0 {
+	if elsewhere := s.Claimant.OwnersElsewhere(key, live, nil); len(elsewhere) > 0 {
 		adoption.Manager = elsewhere[0].Manager
 	}
 	return adoption

@@ -86,7 +86,7 @@ type State struct {
 
 	// PendingEvents are the changes that no Event has reported yet.
 	PendingEvents []events.Change
-	Unreported
+	Unreported    Unreported
 }
 
 // Unreported are the heals and edits that no status has yet.

@@ -29,8 +29,8 @@ type departure struct {
 func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) *departure {
 	left := a.Plan.State.Objects[object.IdentityOf(e)].LeftAt
 	return &departure{remover: a, key: key, entry: e, of: policy.Departure{
-		Live: live, Wanted: a.exclusions.wanted[live.GetUID()], Owned: a.Owns(live, e), Orphans: a.Orphans,
-		UnmanagedContents: a.UnmanagedContents, Members: &a.exclusions.members, Now: time.Now(), MoveEnds: left.Add(moveTimeout),
+		Live: live, Wanted: a.exclusions.wanted[live.GetUID()], Owned: a.Applier.Settings.Claimant.Owns(live, e), Orphans: a.Applier.Orphans,
+		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: time.Now(), MoveEnds: left.Add(moveTimeout),
 	}}
 }
 
@@ -39,7 +39,7 @@ func (d *departure) Stale(context.Context) error { return d.remover.stale() }
 
 // BreakGlass implements policy.Facts.
 func (d *departure) BreakGlass() *v1alpha1.BreakGlassStatus {
-	answer := d.remover.AnswerTo(d.entry, nil, d.of.Live)
+	answer := d.remover.Applier.Settings.AnswerTo(d.entry, nil, d.of.Live)
 	if breakglass.Exempts(answer.Status, d.of.Now) {
 		d.glass = answer
 	}
@@ -48,21 +48,21 @@ func (d *departure) BreakGlass() *v1alpha1.BreakGlassStatus {
 
 // Owners implements policy.Facts.
 func (d *departure) Owners(ctx context.Context) ([]owners.CoOwner, error) {
-	return d.remover.Finder.AllOwners(ctx, d.key, d.of.Live)
+	return d.remover.Applier.Finder.AllOwners(ctx, d.key, d.of.Live)
 }
 
 // Receivers implements policy.Facts.
 func (d *departure) Receivers(ctx context.Context) (iter.Seq[owners.Receiver], error) {
 	all, err := d.remover.receivers()
-	return d.remover.Finder.Identified(ctx, d.key, d.of.Live, all[object.IdentityOf(d.entry)]), err
+	return d.remover.Applier.Finder.Identified(ctx, d.key, d.of.Live, all[object.IdentityOf(d.entry)]), err
 }
 
 // MayTake implements policy.Facts.
 func (d *departure) MayTake(ctx context.Context, receiver *owners.Receiver) (bool, error) {
-	return d.remover.Finder.MayTake(ctx, receiver.VidraResource, d.key)
+	return d.remover.Applier.Finder.MayTake(ctx, receiver.VidraResource, d.key)
 }
 
 // Contents implements policy.Facts.
 func (d *departure) Contents(ctx context.Context) (owners.Inside, error) {
-	return d.remover.Contents(ctx, d.of.Live)
+	return d.remover.Applier.Contents(ctx, d.of.Live)
 }

@@ -35,7 +35,7 @@ func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourc
 
 // advice is the step that ends the failure of a removal for lack of rights of the account; empty for others.
 func (a *Remover) advice(done Removal) string {
-	if a.User == "" || !lacksRights(done.Err) {
+	if a.Applier.User == "" || !lacksRights(done.Err) {
 		return done.former
 	}
 	account := access.Account(a.Plan.VR)

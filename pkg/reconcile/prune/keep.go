@@ -36,10 +36,10 @@ type stayed struct {
 // readAsVidra reads, as Vidra itself, an object that the account of the VidraResource may not
 // read; nil if it is absent.
 func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live *unstructured.Unstructured, known bool) {
-	if a.User == "" {
+	if a.Applier.User == "" {
 		return nil, false
 	}
-	live, err := access.GetAsVidra(ctx, a.Destination, key)
+	live, err := access.GetAsVidra(ctx, a.Applier.Destination, key)
 	return live, err == nil
 }
 
@@ -48,7 +48,7 @@ func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live 
 // objects exist.
 func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, failed error) Removal {
 	live, known := a.readAsVidra(ctx, key)
-	if known && (live == nil || !a.Owns(live, e)) {
+	if known && (live == nil || !a.Applier.Settings.Claimant.Owns(live, e)) {
 		return Removal{Gone: true, Absent: live == nil}
 	}
 	done := Removal{Err: failed, kept: known && policy.KeptByAnnotation(live), unsure: !known}
@@ -62,7 +62,7 @@ func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1
 
 // exempts reports whether break-glass exempts an object of the manifest from a removal with its container.
 func (a *Remover) exempts(e *v1alpha1.ManagedResourceStatus, d *desired.Object, live *unstructured.Unstructured) bool {
-	return breakglass.Exempts(a.AnswerTo(e, d, live).Status, a.Plan.Now)
+	return breakglass.Exempts(a.Applier.Settings.AnswerTo(e, d, live).Status, a.Plan.Now)
 }
 
 // exclude returns the exclusions of a removal of objects. It reads the objects of the manifest
@@ -86,9 +86,9 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 	for i, o := range within { // heals replace them
 		entries[i] = o.Entry
 	}
-	a.Parallel(len(within), func(i int) {
+	a.Applier.Parallel(len(within), func(i int) {
 		d := within[i].Desired
-		switch live, err := a.Get(ctx, d.Key); {
+		switch live, err := a.Applier.Get(ctx, d.Key); {
 		case err != nil && !object.KindGone(err):
 			live, known := a.readAsVidra(ctx, d.Key)
 			found[i].kept, found[i].unsure = live != nil && policy.KeptByAnnotation(live), !known || live != nil && a.exempts(entries[i], d, live)

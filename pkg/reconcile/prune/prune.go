@@ -69,8 +69,8 @@ type Removal struct {
 
 // Remover removes objects of one VidraResource: those that left the manifest, or all of them.
 type Remover struct {
-	*apply.Applier
-	Plan *plan.Planner
+	Applier *apply.Applier
+	Plan    *plan.Planner
 	// FormerClient returns the client of an account that the VidraResource named before, and its user.
 	FormerClient func(ctx context.Context, account string) (as dynamic.Interface, user string, why *object.Failure)
 	// Stale returns an error if the VidraResource of the cache is no reason for a removal; nil if the API server has the same
@@ -108,10 +108,10 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 // API server exist wherever that keeps them.
 func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
 	kind := policy.UnservedKind{GVK: object.GVKOf(e), Aggregated: e.Aggregated}
-	if !a.Orphans {
-		kind.Definition, kind.Unknown = a.Destination.DefinitionOf(ctx, kind.GVK.GroupKind())
+	if !a.Applier.Orphans {
+		kind.Definition, kind.Unknown = a.Applier.Destination.DefinitionOf(ctx, kind.GVK.GroupKind())
 	}
-	switch decision := kind.Decide(a.Orphans); {
+	switch decision := kind.Decide(a.Applier.Orphans); {
 	case decision.Keeps():
 		return Removal{Gone: true, unmanaged: true}
 	case decision.Waits():
@@ -122,30 +122,30 @@ func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResource
 
 // removeIn removes an object in its served version, as far as discovery is known.
 func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
-	if why := access.ObjectOutOfScope(a.Allowed, object.IdentityOf(e)); why != nil {
-		if a.Orphans {
+	if why := access.ObjectOutOfScope(a.Applier.Settings.Allowed, object.IdentityOf(e)); why != nil {
+		if a.Applier.Orphans {
 			return Removal{Gone: true, unmanaged: true, kept: true}
 		}
 		why.Message = "is to be removed, and is not: " + why.Message
 		return Removal{outOfScope: why, unsure: true}
 	}
-	mapping, err := a.Destination.MappingInAnyVersion(ctx, object.GVKOf(e))
+	mapping, err := a.Applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(e))
 	switch {
 	case meta.IsNoMatchError(err):
 		return Removal{missing: true}
 	case err != nil:
 		return Removal{Err: err, unsure: true}
 	}
-	key := trigger.ObjectKey{Cluster: a.Destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
+	key := trigger.ObjectKey{Cluster: a.Applier.Destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
 	var done Removal
-	leave := a.Enter(ctx, key)
+	leave := a.Applier.Enter(ctx, key)
 	defer func() { leave(done.Err) }()
 	if a.interrupted() { // while it waited
 		done.skipped = true
 		return done
 	}
-	if a.Watched {
-		a.Index.ExpectRemoval(a.Owner, key)
+	if a.Applier.Settings.Watched {
+		a.Applier.Index.ExpectRemoval(a.Applier.Settings.Claimant.Owner, key)
 	}
 	// Another client may write to the object between the read and the deletion.
 	_ = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
@@ -154,16 +154,16 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 	})
 	done.key = key
 	if done.Gone || done.waits.Waits() { // what is held may come back into the manifest
-		a.Index.Forget(a.Owner, key)
+		a.Applier.Index.Forget(a.Applier.Settings.Claimant.Owner, key)
 	}
 	return done
 }
 
 func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus) Removal {
-	live, err := a.Get(ctx, key)
+	live, err := a.Applier.Get(ctx, key)
 	switch {
 	case err != nil && object.KindGone(err):
-		a.Destination.Invalidate(key.GVR.Group)
+		a.Applier.Destination.Invalidate(key.GVR.Group)
 		return Removal{missing: true}
 	case err != nil:
 		return a.removeUnread(ctx, key, e, err)
@@ -231,7 +231,7 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 
 // delete deletes the object that was read.
 func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
-	if err := a.Delete(ctx, key, live); err != nil {
+	if err := a.Applier.Delete(ctx, key, live); err != nil {
 		return Removal{Err: err}
 	}
 	return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
@@ -259,8 +259,8 @@ func (a *Remover) retry(done Removal, others ...owners.CoOwner) Removal {
 		return done
 	}
 	for _, other := range others {
-		if other.Manager == a.Installation.FieldManager(other.Name) { // otherwise the watch of its operator shows the release
-			a.Trigger.EnqueueRetry(trigger.Owner{Name: other.Name})
+		if other.Manager == a.Applier.Settings.Claimant.Installation.FieldManager(other.Name) { // otherwise the watch of its operator shows the release
+			a.Applier.Trigger.EnqueueRetry(trigger.Owner{Name: other.Name})
 		}
 	}
 	return done

@@ -58,8 +58,8 @@ func TestOwns(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, a.Owns(tc.live, &v1alpha1.ManagedResourceStatus{UID: tc.uid}), tc.reason)
-			require.Equal(t, (tc.want || name == "Restored") && ownership.Recorded(tc.live) && name != "Cleared", a.Owns(tc.live, nil), "without an entry of the inventory, only managedFields prove who applied it")
+			require.Equal(t, tc.want, a.Settings.Claimant.Owns(tc.live, &v1alpha1.ManagedResourceStatus{UID: tc.uid}), tc.reason)
+			require.Equal(t, (tc.want || name == "Restored") && ownership.Recorded(tc.live) && name != "Cleared", a.Settings.Claimant.Owns(tc.live, nil), "without an entry of the inventory, only managedFields prove who applied it")
 		})
 	}
 }

@@ -27,14 +27,14 @@ func (a *Remover) findReceivers(ctx context.Context, ids []object.Identity) (map
 			since = settled
 		}
 	}
-	return a.Finder.Named.Receivers(ctx, a.Owner.Name, a.Destination.Name(), ids, since)
+	return a.Applier.Finder.Named.Receivers(ctx, a.Applier.Settings.Claimant.Owner.Name, a.Applier.Destination.Name(), ids, since)
 }
 
 // transfer leaves an object to another VidraResource, which applies it as manager: that gets our fields.
 func (a *Remover) transfer(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, manager string) Removal {
 	metadata := a.withoutMarks(live)
-	metadata["managedFields"] = ownership.Transfer(live, a.Manager, manager)
-	if _, err := a.EditMetadata(ctx, key, live, metadata); err != nil {
+	metadata["managedFields"] = ownership.Transfer(live, a.Applier.Settings.Claimant.Manager, manager)
+	if _, err := a.Applier.EditMetadata(ctx, key, live, metadata); err != nil {
 		return Removal{Err: fmt.Errorf("leave the object to its new owner: %w", err)}
 	}
 	return Removal{Gone: true, Released: true}

@@ -22,11 +22,11 @@ import (
 // them. The label stays while another VidraResource needs it.
 func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
 	metadata := a.withoutMarks(live)
-	metadata["managedFields"] = ownership.Without(live, a.Manager)
-	others, err := a.Finder.AllOwners(ctx, key, live)
+	metadata["managedFields"] = ownership.Without(live, a.Applier.Settings.Claimant.Manager)
+	others, err := a.Applier.Finder.AllOwners(ctx, key, live)
 	labels := map[string]any{}
-	for _, shard := range a.ShardLabels {
-		if ownership.OnlyLabelledBy(live, shard, a.Manager) {
+	for _, shard := range a.Applier.Settings.Claimant.ShardLabels {
+		if ownership.OnlyLabelledBy(live, shard, a.Applier.Settings.Claimant.Manager) {
 			labels[shard] = nil
 		}
 	}
@@ -37,7 +37,7 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 		metadata["labels"] = labels
 	}
 	if err == nil {
-		_, err = a.EditMetadata(ctx, key, live, metadata)
+		_, err = a.Applier.EditMetadata(ctx, key, live, metadata)
 	}
 	if err != nil {
 		return Removal{Err: fmt.Errorf("leave the object in place: %w", err)}
@@ -47,10 +47,10 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 
 // withoutMarks is the metadata, as a merge patch has them, that take the marks of our ownership from an object.
 func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
-	annotations := unlisted(live, a.Owner.Name)
-	annotations[a.Signature().Annotation] = nil
+	annotations := unlisted(live, a.Applier.Settings.Claimant.Owner.Name)
+	annotations[a.Applier.Settings.Claimant.Signature().Annotation] = nil
 	metadata := map[string]any{"annotations": annotations}
-	if references, changed := otherReferences(live, a.Owner.Name); changed {
+	if references, changed := otherReferences(live, a.Applier.Settings.Claimant.Owner.Name); changed {
 		metadata["ownerReferences"] = references
 	}
 	return metadata
@@ -61,15 +61,15 @@ func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
 func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 	key, live := about.key, about.of.Live
 	metadata := map[string]any{}
-	if annotations := unlisted(live, a.Owner.Name); len(annotations) > 0 {
+	if annotations := unlisted(live, a.Applier.Settings.Claimant.Owner.Name); len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
-	if references, changed := otherReferences(live, a.Owner.Name); changed {
+	if references, changed := otherReferences(live, a.Applier.Settings.Claimant.Owner.Name); changed {
 		metadata["ownerReferences"] = references
 	}
 	if len(metadata) > 0 {
 		var err error
-		if live, err = a.EditMetadata(ctx, key, live, metadata); err != nil {
+		if live, err = a.Applier.EditMetadata(ctx, key, live, metadata); err != nil {
 			return Removal{Err: err}
 		}
 	}
@@ -81,10 +81,10 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 	if err != nil {
 		return Removal{Err: err}
 	}
-	if live, err = a.ApplyBody(ctx, key, body, true); err != nil {
+	if live, err = a.Applier.ApplyBody(ctx, key, body, true); err != nil {
 		return Removal{Err: err}
 	}
-	others, err := a.Finder.AllOwners(ctx, key, live)
+	others, err := a.Applier.Finder.AllOwners(ctx, key, live)
 	switch {
 	case err != nil:
 		return Removal{Err: err}

@@ -31,7 +31,7 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 			return
 		}
 		removals := make([]Removal, len(stage))
-		a.Parallel(len(stage), func(i int) {
+		a.Applier.Parallel(len(stage), func(i int) {
 			if entry := a.Plan.State.Objects[stage[i]].Entry; a.interrupted() {
 				removals[i] = Removal{skipped: true}
 			} else if a.stillThere(ctx, entry) {
@@ -68,7 +68,7 @@ func (a *Remover) interrupted() bool { return a.Interrupted != nil && a.Interrup
 // stillThere reports whether an object whose deletion was accepted is seen by its
 // watch, which saves asking for it. It is asked for when it is time to retry.
 func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourceStatus) bool {
-	if entry.State != v1alpha1.ObjectDeleting || !a.Watched {
+	if entry.State != v1alpha1.ObjectDeleting || !a.Applier.Settings.Watched {
 		return false
 	}
 	if o := a.Plan.State.Objects[object.IdentityOf(entry)]; o != nil && a.Plan.StillDeleting(o) {
@@ -77,12 +77,12 @@ func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourc
 	if a.Plan.Scope.Retry {
 		return false
 	}
-	mapping, err := a.Destination.Mapping(ctx, object.GVKOf(entry))
+	mapping, err := a.Applier.Destination.Mapping(ctx, object.GVKOf(entry))
 	if err != nil {
 		return false
 	}
-	key := trigger.ObjectKey{Cluster: a.Destination.Name(), GVR: mapping.GVR, Namespace: entry.Namespace, Name: entry.Name}
-	_, found, synced := a.Plan.Watches.Get(a.WatchKey(key), entry.Namespace, entry.Name)
+	key := trigger.ObjectKey{Cluster: a.Applier.Destination.Name(), GVR: mapping.GVR, Namespace: entry.Namespace, Name: entry.Name}
+	_, found, synced := a.Plan.Env.Watches.Get(a.Applier.Settings.WatchKey(key), entry.Namespace, entry.Name)
 	return found && synced
 }
 
@@ -106,7 +106,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		o.Refused = nil
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
-	case apierrors.IsForbidden(done.Err) && a.NamespaceIsGone(ctx, o.ID.Namespace):
+	case apierrors.IsForbidden(done.Err) && a.Applier.NamespaceIsGone(ctx, o.ID.Namespace):
 		// The rights of an account in it were deleted with it, and so was the object.
 	case done.outOfScope != nil:
 		o.Problem = done.outOfScope
@@ -130,7 +130,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		if entry.State != v1alpha1.ObjectDeleting { // it stays so
 			entry.State = v1alpha1.ObjectFailed
 		}
-		a.Refused(o, done.Err, done.key, "get", "patch", "delete")
+		a.Applier.Refused(o, done.Err, done.key, "get", "patch", "delete")
 		a.Plan.NoteRefusedRemoval(o, done.key, done.Err)
 		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.Err, done.disclosure)+a.advice(done))
 		return

@@ -18,10 +18,10 @@ import (
 
 // failureOf returns the failure of a task.
 func failureOf(r apply.Result) object.Failure {
-	why := object.Explain(r.Err, r.GVK, r.ID, r.Shown)
-	if r.Why == plan.WhyDrift && why.Reason == v1alpha1.ReasonManifestInvalid {
+	why := object.Explain(r.Err, r.Task.Object.GVK, r.Task.Object.ID, r.Shown)
+	if r.Task.Why == plan.WhyDrift && why.Reason == v1alpha1.ReasonManifestInvalid {
 		// The same configuration was accepted before.
-		if why.Reason = v1alpha1.ReasonApplyFailed; r.Cause.Found == nil {
+		if why.Reason = v1alpha1.ReasonApplyFailed; r.Task.Cause.Found == nil {
 			return why // it was deleted, so that nothing is in the way
 		}
 		why.Message += ". It was accepted before: a field that another field manager added may be in the way"
@@ -32,7 +32,7 @@ func failureOf(r apply.Result) object.Failure {
 // ProblemOf returns the problem that the status has at the end of a reconcile because of a task that failed.
 func ProblemOf(r apply.Result) v1alpha1.Problem {
 	why := failureOf(r)
-	return object.ProblemOf(object.ProblemObject(r.GVK, r.ID), why.Reason, why.Message, v1alpha1.ConditionReady)
+	return object.ProblemOf(object.ProblemObject(r.Task.Object.GVK, r.Task.Object.ID), why.Reason, why.Message, v1alpha1.ConditionReady)
 }
 
 // Count counts the outcome of a task in the progress of an apply. An object that is terminating is applied by another

@@ -19,25 +19,25 @@ import (
 // noteKind notes that the manifest has an object in another version than before, or with another kind: then the
 // object is a new one, and one with its name and namespace has left the manifest.
 func (p *Recorder) noteKind(r apply.Result) {
-	entry, text := r.Known.Entry, ""
+	entry, text := r.Task.Known.Entry, ""
 	switch was := object.GVKOf(entry); {
-	case entry.UID != "" && was != r.GVK:
-		text = fmt.Sprintf("is in the manifest as %s now, and was %s before", r.GVK.GroupVersion(), was.GroupVersion())
+	case entry.UID != "" && was != r.Task.Object.GVK:
+		text = fmt.Sprintf("is in the manifest as %s now, and was %s before", r.Task.Object.GVK.GroupVersion(), was.GroupVersion())
 	case r.Action == events.Created:
 		var others []string
-		for _, o := range p.State.Others {
-			if o.Entry != nil && o.Desired == nil && o.ID.Namespace == r.ID.Namespace && o.ID.Name == r.ID.Name {
+		for _, o := range p.Plan.State.Others {
+			if o.Entry != nil && o.Desired == nil && o.ID.Namespace == r.Task.Object.ID.Namespace && o.ID.Name == r.Task.Object.ID.Name {
 				others = append(others, o.Entry.APIVersion+" "+o.Entry.Kind)
 			}
 		}
 		if len(others) == 0 {
 			return
 		}
-		text = fmt.Sprintf("is in the manifest as %s %s now, and was %s before, which is another object", r.GVK.GroupVersion(), r.GVK.Kind, strings.Join(others, " and "))
+		text = fmt.Sprintf("is in the manifest as %s %s now, and was %s before, which is another object", r.Task.Object.GVK.GroupVersion(), r.Task.Object.GVK.Kind, strings.Join(others, " and "))
 	default:
 		return
 	}
-	p.Note(events.Change{Action: events.Retyped, Object: object.ReferenceTo(r.ID, r.GVK, r.Live.GetUID()), Note: text})
+	p.Plan.Note(events.Change{Action: events.Retyped, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, r.Live.GetUID()), Note: text})
 }
 
 // beingReplaced is the failure of an object that is being deleted, to be created again.
@@ -53,7 +53,7 @@ func beingReplaced(r apply.Result) *object.Failure {
 
 // terminating returns the object of a result that is being deleted; nil if none is known.
 func terminating(r apply.Result) *unstructured.Unstructured {
-	for _, live := range []*unstructured.Unstructured{r.Live, r.Cause.Found} {
+	for _, live := range []*unstructured.Unstructured{r.Live, r.Task.Cause.Found} {
 		if live != nil && live.GetDeletionTimestamp() != nil {
 			return live
 		}

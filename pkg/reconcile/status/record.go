@@ -26,78 +26,78 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 	if !r.Compared {
 		return
 	}
-	s, text := p.State, ""
+	s, text := p.Plan.State, ""
 	switch {
 	case r.Unremovable != "":
 		text = r.Unremovable
 	case len(r.Additions) > 0:
 		text = apply.Differences(r.Additions) + ". It is not reverted: " + policy.OfAdditions(v1alpha1.AdditionsWarn).Reason
 	}
-	was := r.Known.Additions
-	r.Known.Additions = text
-	message, inherited := s.Inherited[r.ID.Subject()]
+	was := r.Task.Known.Additions
+	r.Task.Known.Additions = text
+	message, inherited := s.Inherited[r.Task.Object.ID.Subject()]
 	inherited = s.InheritedInPart || inherited && message == display.Truncate(text, v1alpha1.MaxProblemMessage)
 	if text != "" && was != text && !inherited {
-		p.Note(events.Change{
-			Action: events.Detected, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(r.Known.Entry.UID)), Fields: r.Additions, Note: text,
+		p.Plan.Note(events.Change{
+			Action: events.Detected, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(r.Task.Known.Entry.UID)), Fields: r.Additions, Note: text,
 		})
 	}
 }
 
 // recordObserved notes the findings about an object that is skipped.
 func (p *Recorder) recordObserved(r apply.Result) {
-	s, o, entry := p.State, r.Known, r.Known.Entry
+	s, o, entry := p.Plan.State, r.Task.Known, r.Task.Known.Entry
 	before := o.Drift
 	if before == nil {
-		before = p.SkippedBefore[r.ID]
+		before = p.Plan.SkippedBefore[r.Task.Object.ID]
 	}
 	known := before != nil && !before.Unobserved
-	now := &plan.Drift{Decision: r.Decision, Deleted: r.Cause.Found == nil, Fields: r.Fields, Unknown: r.Unknown, Configuration: r.Configuration}
+	now := &plan.Drift{Decision: r.Decision, Deleted: r.Task.Cause.Found == nil, Fields: r.Fields, Unknown: r.Unknown, Configuration: r.Task.Object.Configuration}
 	o.Problem, o.Drift = nil, now
-	p.NoteAnswer(o, r.Glass)
-	p.Waits = p.Waits || r.Why == plan.WhyChanged
+	p.Plan.NoteAnswer(o, r.Glass)
+	p.Plan.Waits = p.Plan.Waits || r.Task.Why == plan.WhyChanged
 	if r.Decision.Silent || !now.Deleted && len(now.Fields) == 0 && now.Unknown == "" {
 		// Our fields in it may be owned by another manager now, with our value: the digest of the last apply stays the
 		// expectation.
 		entry.State = v1alpha1.ObjectApplied
 		return
 	}
-	reported := entry.State == v1alpha1.ObjectDrifted && (known && before.Text() == now.Text() || !known && s.Reported(r.ID, now.Text()))
+	reported := entry.State == v1alpha1.ObjectDrifted && (known && before.Text() == now.Text() || !known && s.Reported(r.Task.Object.ID, now.Text()))
 	entry.State = v1alpha1.ObjectDrifted
 	if !reported {
-		p.Note(events.Change{
-			Action: events.Detected, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(entry.UID)), Fields: now.Fields, Note: now.Text(),
+		p.Plan.Note(events.Change{
+			Action: events.Detected, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(entry.UID)), Fields: now.Fields, Note: now.Text(),
 		})
 	}
 }
 
 // recordRecreation notes that an object was deleted to be created anew.
 func (p *Recorder) recordRecreation(r apply.Result) {
-	p.Note(events.Change{
-		Action: events.Replaced, Object: object.ReferenceTo(r.ID, r.GVK, types.UID(r.Known.Entry.UID)),
+	p.Plan.Note(events.Change{
+		Action: events.Replaced, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(r.Task.Known.Entry.UID)),
 		Note: "deleted, to be created again as the manifest says: " + r.Replaced,
 	})
 }
 
 // Recorder records the outcomes of tasks in the states of their objects.
 type Recorder struct {
-	*plan.Planner
+	Plan    *plan.Planner
 	Applier *apply.Applier
 }
 
 // RecordResult notes the outcome of a task.
 func (p *Recorder) RecordResult(r apply.Result) {
 	// The policy of config/policies/stamp selects objects by the label: without it, any user may have written the annotation.
-	if p.Stamped && r.Cause.Found != nil && object.Labelled(r.Cause.Found) {
-		ownership.SetUser(ownership.UserOf(r.Cause.Found), r.Fields, r.Reverted, r.Additions)
+	if p.Plan.Settings.Stamped && r.Task.Cause.Found != nil && object.Labelled(r.Task.Cause.Found) {
+		ownership.SetUser(ownership.UserOf(r.Task.Cause.Found), r.Fields, r.Reverted, r.Additions)
 	}
-	o := r.Known
+	o := r.Task.Known
 	entry := o.Entry
 	o.AwaitsRelease, o.Foreign = false, false
 	switch {
 	case errors.Is(r.Err, apply.ErrForeign):
 		o.Leave()
-		p.Index.Forget(p.Owner, r.Key)
+		p.Plan.Env.Index.Forget(p.Plan.Settings.Claimant.Owner, r.Task.Object.Key)
 		return
 	case r.Err != nil:
 		p.recordFailure(r)
@@ -109,7 +109,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	o.Problem, o.Refused = nil, nil
 	if r.Completed {
 		o.Drift, o.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
-		entry.Configuration = r.Configuration // a later one creates it again
+		entry.Configuration = r.Task.Object.Configuration // a later one creates it again
 		return
 	}
 	p.RecordWarnings(r)
@@ -118,10 +118,10 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		p.recordRecreation(r)
 	}
 	switch {
-	case r.Ending && r.Why != plan.WhyDrift, r.Replaced != "":
+	case r.Ending && r.Task.Why != plan.WhyDrift, r.Replaced != "":
 		o.Problem = beingReplaced(r)
-		if live := terminating(r); p.Watched && live != nil {
-			p.NoteDeleting(o, r.Key, live.GetResourceVersion(), deletion.BlockedAt(live))
+		if live := terminating(r); p.Plan.Settings.Watched && live != nil {
+			p.Plan.NoteDeleting(o, r.Task.Object.Key, live.GetResourceVersion(), deletion.BlockedAt(live))
 		}
 		return
 	case r.Ending: // its end will be an event
@@ -130,9 +130,9 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		return
 	}
 	o.Drift = nil
-	p.NoteAnswer(o, r.Glass)
-	if r.Cause.Found != nil {
-		p.RecordHealth(o, r.Cause.Found)
+	p.Plan.NoteAnswer(o, r.Glass)
+	if r.Task.Cause.Found != nil {
+		p.Plan.RecordHealth(o, r.Task.Cause.Found)
 	}
 	entry.State = v1alpha1.ObjectApplied
 	if o.Contention.Contended() {
@@ -143,69 +143,69 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	}
 	p.noteKind(r)
 	o.LastApply = r.Began
-	entry.APIVersion, entry.Kind = r.GVK.GroupVersion().String(), r.GVK.Kind
+	entry.APIVersion, entry.Kind = r.Task.Object.GVK.GroupVersion().String(), r.Task.Object.GVK.Kind
 	o.Exists, entry.Succeeded = true, completion.Succeeded(r.Live)
-	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Manager, false, nil).String()
-	entry.Configuration, entry.Sensitive = r.Configuration, bool(r.Sensitive)
+	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Plan.Settings.Claimant.Manager, false, nil).String()
+	entry.Configuration, entry.Sensitive = r.Task.Object.Configuration, bool(r.Sensitive)
 	if r.Aggregated != nil {
 		entry.Aggregated = *r.Aggregated
 	}
 	entry.Others = ""
-	if p.Watched {
-		entry.Others = r.Others.Record(p.OthersOf(r.Live.GetUID()))
+	if p.Plan.Settings.Watched {
+		entry.Others = r.Others.Record(p.Plan.Settings.OthersOf(r.Live.GetUID()))
 	}
-	if entry.Recreated != nil && entry.Recreated.Configuration != r.Configuration {
+	if entry.Recreated != nil && entry.Recreated.Configuration != r.Task.Object.Configuration {
 		entry.Recreated = nil
 	}
 	if o.Sealed == nil && r.Shown.Withholds() { // others may have marked it
 		o.Sealed = &plan.SealedEntry{}
 	}
-	p.RecordHealth(o, r.Live)
+	p.Plan.RecordHealth(o, r.Live)
 	p.emit(r)
 }
 
 // emit notes the write of an apply, for the Events that follow the status.
 func (p *Recorder) emit(r apply.Result) {
-	s := p.State
+	s := p.Plan.State
 	note := func(change events.Change) events.Change {
-		change.Object = object.ReferenceTo(r.ID, r.GVK, r.Live.GetUID())
-		p.Note(change)
+		change.Object = object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, r.Live.GetUID())
+		p.Plan.Note(change)
 		return change
 	}
 	revert := func(action events.Action, fields []ownership.Change) events.Change {
-		change := events.Change{Action: action, Fields: fields, Note: r.Glass.Problem(), Place: r.Known.Desired.Place.In(p.VR)}
-		if !r.Cause.Since.IsZero() && !r.Answered.IsZero() {
-			change.Took = r.Answered.Sub(r.Cause.Since)
+		change := events.Change{Action: action, Fields: fields, Note: r.Glass.Problem(), Place: r.Task.Known.Desired.Place.In(p.Plan.VR)}
+		if !r.Task.Cause.Since.IsZero() && !r.Answered.IsZero() {
+			change.Took = r.Answered.Sub(r.Task.Cause.Since)
 		}
 		return note(change)
 	}
 	if r.Action.Reverts() {
-		s.Healed(revert(r.Action, r.Fields), p.Now, r.Known.Contention.FlushDelay())
-		p.Metrics.Healed(r.Heal(r.Action, r.Fields))
-		p.Contend(r.Known, r.Fields, r.Requests())
+		s.Healed(revert(r.Action, r.Fields), p.Plan.Now, r.Task.Known.Contention.FlushDelay())
+		p.Plan.Env.Metrics.Healed(r.Heal(r.Action, r.Fields))
+		p.Plan.Contend(r.Task.Known, r.Fields, r.Requests())
 	} else if r.Action != "" {
-		note(events.Change{Action: r.Action, Adopted: r.Why == plan.WhyNew && r.Cause.Found != nil && !r.Begun})
+		note(events.Change{Action: r.Action, Adopted: r.Task.Why == plan.WhyNew && r.Task.Cause.Found != nil && !r.Task.Begun})
 	}
 	if len(r.Reverted) > 0 {
-		s.Healed(revert(events.Restored, r.Reverted), p.Now, 0)
-		p.Metrics.Healed(r.Heal(events.Restored, r.Reverted))
+		s.Healed(revert(events.Restored, r.Reverted), p.Plan.Now, 0)
+		p.Plan.Env.Metrics.Healed(r.Heal(events.Restored, r.Reverted))
 	}
 }
 
 // recordFailure notes that a task failed. The object is tried again later.
 func (p *Recorder) recordFailure(r apply.Result) {
-	o, entry := r.Known, r.Known.Entry
+	o, entry := r.Task.Known, r.Task.Known.Entry
 	why := failureOf(r)
 	o.Problem = &why
-	p.NoteRefusal(o, r.Err)
-	p.Applier.Refused(o, r.Err, r.Key, "get", "patch", "create", "delete")
-	if r.Why == plan.WhyDrift {
-		r.Cause.Unanswered = r.Cause.Unanswered || object.Unanswered(r.Err)
-		p.PendingDrift[r.Key] = r.Cause
+	p.Plan.NoteRefusal(o, r.Err)
+	p.Applier.Refused(o, r.Err, r.Task.Object.Key, "get", "patch", "create", "delete")
+	if r.Task.Why == plan.WhyDrift {
+		r.Task.Cause.Unanswered = r.Task.Cause.Unanswered || object.Unanswered(r.Err)
+		p.Plan.PendingDrift[r.Task.Object.Key] = r.Task.Cause
 	}
 	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
 		o.AwaitsRelease = true
-		p.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
+		p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.Unread {
@@ -213,8 +213,8 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	}
 	if object.KindGone(r.Err) {
 		entry.State = v1alpha1.ObjectPending
-		p.Applier.Destination.Invalidate(r.GVK.Group)
-		p.State.Reread = true
+		p.Applier.Destination.Invalidate(r.Task.Object.GVK.Group)
+		p.Plan.State.Reread = true
 	}
 }
 
@@ -222,7 +222,7 @@ func (p *Recorder) recordFailure(r apply.Result) {
 // not served, and those that failed and have to wait. A kind whose
 // CustomResourceDefinition is in the same manifest is waited for in silence.
 func (p *Recorder) RecordBlocked(todo plan.Plan) {
-	s := p.State
+	s := p.Plan.State
 	provided := map[schema.GroupKind]bool{}
 	for _, o := range s.Manifest {
 		if o.Desired.Provides != nil && o.Problem == nil {
@@ -234,9 +234,9 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		if why.Reason == v1alpha1.ReasonKindUnavailable && provided[o.ID.GroupKind] {
 			waits = true
 			if s.Waiting.IsZero() {
-				s.Waiting = p.Now
+				s.Waiting = p.Plan.Now
 			}
-			if p.Now.Sub(s.Waiting) < plan.CRDEstablishTimeout {
+			if p.Plan.Now.Sub(s.Waiting) < plan.CRDEstablishTimeout {
 				why = object.Failure{
 					Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established", Awaited: why.Awaited,
 					Until: s.Waiting.Add(plan.CRDEstablishTimeout),
@@ -247,7 +247,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	}
 	for _, u := range s.Unresolved {
 		why := u.Why
-		why.Awaited = why.Reason == v1alpha1.ReasonOutOfScope || why.Reason == v1alpha1.ReasonKindUnavailable && p.KindsNoticed
+		why.Awaited = why.Reason == v1alpha1.ReasonOutOfScope || why.Reason == v1alpha1.ReasonKindUnavailable && p.Plan.KindsNoticed
 		await(s.Track(u.ID), why)
 		for o := range s.All() {
 			if o.Entry != nil && u.Is(o.ID) {
@@ -271,11 +271,11 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		}
 	}
 	for _, o := range todo.Held {
-		if cause, drifted := p.Causes.Objects[o.Desired.Key]; drifted {
-			p.PendingDrift[o.Desired.Key] = cause
+		if cause, drifted := p.Plan.Causes.Objects[o.Desired.Key]; drifted {
+			p.Plan.PendingDrift[o.Desired.Key] = cause
 		}
 	}
-	if p.Scope.All && !waits {
+	if p.Plan.Scope.All && !waits {
 		s.Waiting = time.Time{}
 	}
 }
@@ -285,10 +285,10 @@ func (p *Recorder) RecordWarnings(r apply.Result) {
 	if r.Live == nil || !r.Decision.Reverts() {
 		return // it was not applied
 	}
-	o := r.Known
+	o := r.Task.Known
 	// The answer to the same configuration is known, except after a restart; and an alteration of an object before its revert
 	// needs no second warning.
-	if r.Why == plan.WhyNew || r.Why == plan.WhyChanged {
+	if r.Task.Why == plan.WhyNew || r.Task.Why == plan.WhyChanged {
 		o.Warnings, o.WarningsKnown, o.Kept = nil, true, r.Kept
 	}
 	if len(r.Warnings) > 0 {

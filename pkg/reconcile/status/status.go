@@ -76,10 +76,10 @@ type Outcome struct {
 
 // Conclusion adds the states of the objects to an outcome.
 func (p *Recorder) Conclusion(o *Outcome) {
-	s := p.State
-	o.generation, o.request, o.now = p.VR.Generation, p.VR.ReconcileRequest(), p.Now
-	o.All = p.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
-	o.watched, o.watches, o.shards, o.kubeconfig, o.clusterUID, o.appliedAs = p.Watched, s.Watches, s.Shards, s.Kubeconfig, s.ClusterUID, s.AppliedAs
+	s := p.Plan.State
+	o.generation, o.request, o.now = p.Plan.VR.Generation, p.Plan.VR.ReconcileRequest(), p.Plan.Now
+	o.All = p.Plan.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
+	o.watched, o.watches, o.shards, o.kubeconfig, o.clusterUID, o.appliedAs = p.Plan.Settings.Watched, s.Watches, s.Shards, s.Kubeconfig, s.ClusterUID, s.AppliedAs
 	if s.FormerClusterUID != "" { // the next process has to find out, too
 		o.kubeconfig, o.clusterUID = s.FormerKubeconfig, s.FormerClusterUID
 	}
@@ -88,14 +88,14 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	if o.All { // a heal changes none
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
 	}
-	o.objects, o.unmatched = s.ObjectProblems(p.PendingDrift), s.Unmatched
-	o.unjudged = s.Unjudged && p.Additions.Policy != v1alpha1.AdditionsKeep
-	o.suspended, o.waits, o.wait = p.VR.Spec.Suspend, p.Waits, p.VR.Spec.Wait
+	o.objects, o.unmatched = s.ObjectProblems(p.Plan.PendingDrift), s.Unmatched
+	o.unjudged = s.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
+	o.suspended, o.waits, o.wait = p.Plan.VR.Spec.Suspend, p.Plan.Waits, p.Plan.VR.Spec.Wait
 	o.entries = s.Entries()
 	if unknown := o.Blocked != nil || o.Stalled != nil && !o.Compared; unknown && !s.Emptied && len(s.Status.ManagedResources) > 0 { // the annotation may have others
 		o.entries = slices.Clone(s.Status.ManagedResources)
 	}
-	if p.Scope.All && !o.unread() && !s.Unjudged {
+	if p.Plan.Scope.All && !o.unread() && !s.Unjudged {
 		s.InheritedInPart = false // all objects were compared
 	}
 }

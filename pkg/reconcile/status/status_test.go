@@ -272,10 +272,10 @@ func TestHealthWhileDeleting(t *testing.T) {
 func TestInheritedInPart(t *testing.T) {
 	t.Parallel()
 	s := &plan.State{InheritedInPart: true}
-	p := Recorder{Planner: &plan.Planner{Settings: &plan.Settings{}, VR: &v1alpha1.VidraResource{}, State: s}}
+	p := Recorder{Plan: &plan.Planner{Settings: &plan.Settings{}, VR: &v1alpha1.VidraResource{}, State: s}}
 	p.Conclusion(&Outcome{})
 	require.True(t, s.InheritedInPart, "a revert compares one object")
-	p.Scope.All = true
+	p.Plan.Scope.All = true
 	p.Conclusion(&Outcome{Blocked: &object.Failure{}})
 	require.True(t, s.InheritedInPart, "nothing was compared")
 	p.Conclusion(&Outcome{})

@@ -28,7 +28,7 @@ func locate(vr *v1alpha1.VidraResource, parts []desired.Part, id object.Identity
 	if err != nil || found == nil {
 		return nil, err
 	}
-	return found.Unstructured, nil
+	return found.Object.Unstructured, nil
 }
 
 // fileOf returns a manifest with objects.
