@@ -31,6 +31,13 @@ var (
 	gateOfOwnKindThatHung = perClass{heals: 1, routine: 2}
 )
 
+// Beside heals of their VidraResource, and for besideHealsFor after them, the requests of a reconcile about one kind have besideHeals slots: an API
+// server that executes many requests answers each of them later, the heal too.
+const (
+	besideHeals    = 2
+	besideHealsFor = time.Second
+)
+
 const (
 	// hangsAfter is how long a request of routine work may last until it hangs: then it takes no slot from other VidraResources any more, unless
 	// maxHanging others hang.
@@ -89,6 +96,17 @@ type kindOfCluster struct {
 type gateShare struct {
 	held  perClass
 	kinds map[kindOfCluster]*gateLine
+	// healed is when a heal began or ended last.
+	healed time.Time
+}
+
+// bound returns how many requests of a class about a kind may be in flight. Once heals have ended, each request of a reconcile that ends makes
+// room for further ones.
+func (s *gateShare) bound(line *gateLine, c class) int {
+	if c == routine && time.Since(s.healed) < besideHealsFor {
+		return min(line.bound(c), besideHeals)
+	}
+	return line.bound(c)
 }
 
 // gateLine is the part of one kind of a VidraResource.
@@ -294,13 +312,16 @@ func (g *Gate) Forget(owner trigger.Owner) {
 
 // fits reports whether a slot is free.
 func (g *Gate) fits(share *gateShare, line *gateLine, kind kindOfCluster, c class) bool {
-	return line.held[c] < line.bound(c) && share.held[c] < gateOfVidraResource[c] &&
+	return line.held[c] < share.bound(line, c) && share.held[c] < gateOfVidraResource[c] &&
 		g.kinds[kind].fits(c, gateOfKind) && g.clusters[kind.cluster].fits(c, gateOfCluster) && g.total.fits(c, gateOfAll)
 }
 
 func (g *Gate) add(share *gateShare, line *gateLine, kind kindOfCluster, c class, n int) {
 	line.held[c] += n
 	share.held[c] += n
+	if c == heals {
+		share.healed = time.Now()
+	}
 	g.addShared(kind, c, n)
 }
 
@@ -376,7 +397,7 @@ func (g *Gate) nextOf(share *gateShare, c class) (w gateWait, got bool) {
 	return gateWait{}, false
 }
 
-// bound returns how many requests of a class may be in flight.
+// bound returns how many requests of a class may be in flight, after the last answers.
 func (l *gateLine) bound(c class) int {
 	if l.own[c] == 0 {
 		return gateOfOwnKindFirst[c]

@@ -3,6 +3,7 @@ package limits
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -219,5 +220,42 @@ func TestRoutineWaits(t *testing.T) {
 			leave(Answered)
 			require.Len(t, leaves, min(want, gateOfOwnKind[routine]))
 		}
+	})
+}
+
+// TestRoutineBesideHeals: a reconcile has few requests in flight while objects of its VidraResource are healed, and more and more once no heal
+// has run for a while.
+func TestRoutineBesideHeals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(func(trigger.Heal) { require.Fail(t, "no heal waits") })
+		secret := func(owner string, n int) trigger.Heal { return heal(owner, "", "secrets", n) }
+		fill := func(owner string) (leaves []func(Answer)) {
+			for n := range GateSlots {
+				if leave, ok := enterRoutine(t, g, secret(owner, n)); ok {
+					leaves = append(leaves, leave)
+				}
+			}
+			return leaves
+		}
+		all := func(leaves []func(Answer)) {
+			for _, leave := range leaves {
+				leave(Answered)
+			}
+		}
+		edited := heal("one", "", "configmaps", 0)
+		require.True(t, g.Enter(edited))
+		during := fill("one")
+		require.Len(t, during, besideHeals, "also of another kind than the edited object")
+		other := fill("other")
+		require.Len(t, other, gateOfOwnKindFirst[routine], "another VidraResource")
+		g.Leave(edited, Answered)
+		time.Sleep(besideHealsFor - time.Millisecond)
+		require.Empty(t, fill("one"), "the next heal is probable")
+		time.Sleep(time.Millisecond)
+		after := fill("one")
+		require.Len(t, after, gateOfOwnKindFirst[routine]-besideHeals)
+		all(slices.Concat(during, other, after))
+		require.Empty(t, g.shares)
 	})
 }
