@@ -217,10 +217,17 @@ func (r *run) delete(ctx context.Context, name string) {
 	delete(r.read, name)
 }
 
-// dropped notes the objects that left a manifest without being removed: by a policy, or because their removal waits for another
+// dropped notes the objects that left a manifest, perhaps while it was suspended, without being removed: by a policy, or because their removal waits for another
 // object that is refused.
 func (r *run) dropped(name string, was spec, is *spec) {
+	former := maps.Clone(r.left[name])
+	if former == nil {
+		former = map[string]bool{}
+	}
 	for o := range r.read[name] {
+		former[o] = true
+	}
+	for o := range former {
 		if is != nil {
 			if _, kept := is.Objects[o]; kept {
 				continue

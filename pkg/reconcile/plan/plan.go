@@ -106,6 +106,9 @@ func Make(in Input) Plan {
 		if !in.all && !drifted {
 			continue
 		}
+		if entry != nil && entry.State == v1alpha1.ObjectDeleting { // Vidra has deleted that one itself
+			cause, drifted = trigger.Cause{Unsure: true}, false
+		}
 		is := in.preconditions(o)
 		switch {
 		case is.terminating:
@@ -122,7 +125,7 @@ func Make(in Input) Plan {
 			// the manifest may have dropped.
 			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
-		case drifted && entry.State != v1alpha1.ObjectDeleting: // Vidra has deleted that one itself
+		case drifted:
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Decision: is.decision, Completes: is.completes})
 		case unfinished(entry.State):
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}, Decision: is.decision, Completes: is.completes})

@@ -112,6 +112,16 @@ func TestMakePlan(t *testing.T) {
 			}, func(p *Input) { p.causes = map[trigger.ObjectKey]trigger.Cause{a.Key: drift} }),
 			apply: []Task{{Object: a, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}}},
 		},
+		"ChangedWhileDeleted": {
+			reason: "Nor is it with another configuration.",
+			in: in(map[object.Identity]*v1alpha1.ManagedResourceStatus{
+				a.ID: fixture.InState(v1alpha1.ObjectDeleting, "1"), b.ID: fixture.InState(v1alpha1.ObjectApplied, "2"),
+			}, func(p *Input) {
+				p.causes = map[trigger.ObjectKey]trigger.Cause{a.Key: drift}
+				expecting(a, preconditions{changed: true})(p)
+			}),
+			apply: []Task{{Object: a, Why: WhyChanged, Cause: trigger.Cause{Unsure: true}}},
+		},
 		"Contended": {
 			reason: "What another writer changes again waits for its time.",
 			in: in(inOrder(), func(p *Input) {
