@@ -64,6 +64,8 @@ var suite = []suiteRun{
 		smallSize: "-resources 4 -per-resource 2 -shards 2", normalSize: "-resources 20", fullSize: ""}},
 	{"webhook", "webhook", map[string]string{
 		smallSize: "-rounds 1 -artifacts 3 -pause 10ms", normalSize: "-rounds 10", fullSize: ""}},
+	{"revision", "revision", map[string]string{
+		smallSize: "-rounds 1 -objects 3 -pause 10ms", normalSize: "-rounds 10", fullSize: ""}},
 	{"memory", "memory", map[string]string{
 		smallSize: "-objects 50 -per-resource 10", normalSize: "-objects 5000", fullSize: "-objects 100000 -timeout 30m"}},
 }

@@ -10,7 +10,9 @@ import (
 // newTestLab is a lab for many small benchmarks.
 func newTestLab(t *testing.T, peer bool) *lab {
 	t.Helper()
-	l, err := newLab(t.Context(), commonOptions{peer: peer}, (&remotesOptions{}).setup())
+	needs := (&remotesOptions{}).setup()
+	needs.args = append(needs.args, (&revisionOptions{}).setup().args...)
+	l, err := newLab(t.Context(), commonOptions{peer: peer}, needs)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.close()) })
 	l.quiet = 500 * time.Millisecond
@@ -64,6 +66,9 @@ func TestBenchmarks(t *testing.T) {
 	require.InDelta(t, 2*3*2, line.side(fluxSide).Median, 4, "a GET and a dry run of each object, and discovery")
 
 	r = run(&webhookOptions{rounds: 2, artifacts: 3, pause: 10 * time.Millisecond, timeout: time.Minute}, 2)
+	require.Equal(t, 2, r.cost(vidraSide).Of)
+
+	r = run(&revisionOptions{rounds: 2, objects: 3, pause: 10 * time.Millisecond, timeout: time.Minute}, 2)
 	require.Equal(t, 2, r.cost(vidraSide).Of)
 }
 

@@ -181,6 +181,11 @@ func (l *lab) applyResource(ctx context.Context, name, manifest string, n int) e
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.VidraResourceSpec{Manifest: manifest},
 	}
+	return l.awaitResource(ctx, vr, n)
+}
+
+// awaitResource creates a VidraResource and waits until it is ready with its n objects.
+func (l *lab) awaitResource(ctx context.Context, vr *v1alpha1.VidraResource, n int) error {
 	if err := l.client.Create(ctx, vr); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@
 //	go run ./e2e/bench memory                    what it takes to watch objects
 //	go run ./e2e/bench shards                    several operators that share the objects
 //	go run ./e2e/bench webhook                   from a webhook of Infrahub to the live object
+//	go run ./e2e/bench revision                  from a new revision of a source to the live object
 //	go run ./e2e/bench all                       all of them
 //	go run ./e2e/bench plots -from figures.json  pictures of what -json has written
 //
@@ -57,19 +58,20 @@ type benchmark interface {
 
 // benchmarks are the sub-commands that measure, with their flags at the defaults.
 var benchmarks = map[string]func() benchmark{
-	"apply":   func() benchmark { return &applyOptions{} },
-	"change":  func() benchmark { return &changeOptions{} },
-	"heal":    func() benchmark { return &healOptions{} },
-	"kinds":   func() benchmark { return &kindsOptions{} },
-	"memory":  func() benchmark { return &memoryOptions{} },
-	"prune":   func() benchmark { return &pruneOptions{} },
-	"remotes": func() benchmark { return &remotesOptions{} },
-	"restart": func() benchmark { return &restartOptions{} },
-	"shards":  func() benchmark { return &shardsOptions{} },
-	"steady":  func() benchmark { return &steadyOptions{} },
-	"storm":   func() benchmark { return &healOptions{updates: stormUpdates} },
-	"waits":   func() benchmark { return &waitsOptions{} },
-	"webhook": func() benchmark { return &webhookOptions{} },
+	"apply":    func() benchmark { return &applyOptions{} },
+	"change":   func() benchmark { return &changeOptions{} },
+	"heal":     func() benchmark { return &healOptions{} },
+	"kinds":    func() benchmark { return &kindsOptions{} },
+	"memory":   func() benchmark { return &memoryOptions{} },
+	"prune":    func() benchmark { return &pruneOptions{} },
+	"remotes":  func() benchmark { return &remotesOptions{} },
+	"restart":  func() benchmark { return &restartOptions{} },
+	"revision": func() benchmark { return &revisionOptions{} },
+	"shards":   func() benchmark { return &shardsOptions{} },
+	"steady":   func() benchmark { return &steadyOptions{} },
+	"storm":    func() benchmark { return &healOptions{updates: stormUpdates} },
+	"waits":    func() benchmark { return &waitsOptions{} },
+	"webhook":  func() benchmark { return &webhookOptions{} },
 }
 
 // others are the sub-commands that measure with several benchmarks, or none.

@@ -16,8 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/infrahub/standin"
@@ -75,14 +73,13 @@ func (o *webhookOptions) measure(ctx context.Context, l *lab) (*report, error) {
 	used, mark := readUsage(l.operator.PID), l.env.AuditMark()
 	for round := range o.rounds {
 		i, version := round%o.artifacts, fmt.Sprint(round+1)
-		floor, err := o.timed(ctx, l, floorNamespace, webhookObject(i), version, func(ctx context.Context) error {
-			object := corev1ac.ConfigMap(webhookObject(i), floorNamespace).WithData(map[string]string{"version": version})
-			return l.client.Apply(ctx, object, client.FieldOwner(floorSide), client.ForceOwnership)
+		floor, err := l.untilVersion(ctx, o.timeout, floorNamespace, webhookObject(i), version, func(ctx context.Context) error {
+			return l.applyVersion(ctx, webhookObject(i), version)
 		})
 		if err != nil {
 			return nil, err
 		}
-		vidra, err := o.timed(ctx, l, vidraNamespace, webhookObject(i), version, func(ctx context.Context) error {
+		vidra, err := l.untilVersion(ctx, o.timeout, vidraNamespace, webhookObject(i), version, func(ctx context.Context) error {
 			infrahub.Set(webhookArtifact(i, version))
 			return sendWebhook(ctx, address, version)
 		})
@@ -145,27 +142,6 @@ func (o *webhookOptions) sync(ctx context.Context, l *lab, url string) error {
 		err = errors.Join(err, sleep(ctx, 100*time.Millisecond))
 	}
 	return err
-}
-
-// timed returns the milliseconds from the call of change until a watch shows a version of a ConfigMap.
-func (o *webhookOptions) timed(ctx context.Context, l *lab, namespace, name, version string, change func(context.Context) error) (ms float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	events, err := l.client.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: name})
-	if err != nil {
-		return 0, err
-	}
-	defer events.Stop()
-	began := time.Now()
-	if err := change(ctx); err != nil {
-		return 0, err
-	}
-	for event := range events.ResultChan() {
-		if cm, is := event.Object.(*corev1.ConfigMap); is && event.Type != watch.Deleted && cm.Data["version"] == version {
-			return float64(time.Since(began).Microseconds()) / 1000, nil
-		}
-	}
-	return 0, errors.Join(fmt.Errorf("version %s of ConfigMap %s/%s was not seen", version, namespace, name), ctx.Err())
 }
 
 // webhookObject returns the name of the object of an artifact.
