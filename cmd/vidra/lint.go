@@ -12,8 +12,8 @@ import (
 )
 
 const lintHelp = `Check VidraResources and manifests in files without a cluster: the fields of a
-VidraResource, the YAML of its manifest and the identity of each object, and that each
-ignore rule matches something. ConfigMaps and Secrets that spec.manifestFrom names are
+VidraResource, the YAML of its manifest and the identity of each object, that each
+ignore rule matches something, and the expressions of spec.healthChecks. ConfigMaps and Secrets that spec.manifestFrom names are
 read from the same files, if they have them.
 
 FILE may be a folder, of which the files that end in .yaml, .yml and .json are read, - for
@@ -53,20 +53,28 @@ func (f *lintFlags) run(ctx context.Context, in io.Reader, out io.Writer) error 
 		return err
 	}
 	faults := insight.Lint(files)
-	switch {
-	case f.output != "":
+	if f.output != "" {
 		err = printDocument(out, f.output, faults)
-	case len(faults.Problems) == 0:
-		err = printText(out, oneLine(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, hint("diff", f.arguments()...)))+"\n")
-	default:
-		var b strings.Builder
-		for _, problem := range faults.Problems {
-			fmt.Fprintf(&b, "%s\n", oneLine(problem))
-		}
-		err = printText(out, b.String())
+	} else {
+		err = printText(out, f.text(files, faults))
 	}
 	if err == nil && len(faults.Problems) > 0 {
 		return &exitError{code: exitFailed}
 	}
 	return err
+}
+
+// text returns the problems and remarks, a line each.
+func (f *lintFlags) text(files []insight.File, faults insight.Faults) string {
+	var b strings.Builder
+	for _, problem := range faults.Problems {
+		fmt.Fprintf(&b, "%s\n", oneLine(problem))
+	}
+	for _, remark := range faults.Remarks {
+		fmt.Fprintf(&b, "remark: %s\n", oneLine(remark))
+	}
+	if len(faults.Problems) == 0 {
+		b.WriteString(oneLine(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, hint("diff", f.arguments()...))) + "\n")
+	}
+	return b.String()
 }

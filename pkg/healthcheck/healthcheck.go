@@ -38,7 +38,27 @@ var products = []string{"replace", "join", "format"}
 type Checks struct {
 	spec   []v1alpha1.HealthCheck
 	byKind map[schema.GroupKind]*Check
-	err    error
+	faults []Fault
+}
+
+// Fault is an error of an item of spec.healthChecks, which is left out.
+type Fault struct {
+	// Index is the index of the item, and Kind its kind.
+	Index int
+	Kind  schema.GroupKind
+	// Field has the invalid expression; empty if the item itself is invalid.
+	Field string
+	// Message has the place in the expression, if it is known, and the reason.
+	Message string
+}
+
+// Error implements error.
+func (f Fault) Error() string {
+	text := fmt.Sprintf("spec.healthChecks[%d] (%s): ", f.Index, f.Kind)
+	if f.Field != "" {
+		text += f.Field + ": "
+	}
+	return text + f.Message
 }
 
 // Check is the health of one kind, as its expressions compute it.
@@ -56,24 +76,20 @@ func Compile(spec []v1alpha1.HealthCheck, old *Checks) *Checks {
 		return old
 	}
 	c := &Checks{spec: slices.Clone(spec), byKind: map[schema.GroupKind]*Check{}}
-	var faults []string
 	for i, one := range spec {
-		kind := schema.FromAPIVersionAndKind(one.APIVersion, one.Kind).GroupKind()
-		check, err := old.For(kind), error(nil)
+		kind := KindOf(one)
+		check, faults := old.For(kind), []Fault(nil)
 		if check == nil || !slices.Contains(old.spec, one) { // otherwise objects that were evaluated by it keep their health
-			check, err = compile(one)
+			check, faults = compile(i, one)
 		}
 		if _, twice := c.byKind[kind]; twice {
-			err = errors.New("an earlier check has the same group and kind: remove one of them")
+			faults = []Fault{{i, kind, "", "an earlier check has the same group and kind: remove one of them"}}
 		}
-		if err != nil {
-			faults = append(faults, fmt.Sprintf("spec.healthChecks[%d] (%s): %v", i, kind, err))
+		if len(faults) > 0 {
+			c.faults = append(c.faults, faults...)
 			continue
 		}
 		c.byKind[kind] = check
-	}
-	if len(faults) > 0 {
-		c.err = errors.New(strings.Join(faults, "; "))
 	}
 	return c
 }
@@ -86,17 +102,34 @@ func (c *Checks) For(kind schema.GroupKind) *Check {
 	return c.byKind[kind]
 }
 
-// Err returns the errors of all checks that are left out, or nil.
-func (c *Checks) Err() error {
+// KindOf returns the kind of the objects of a check.
+func KindOf(check v1alpha1.HealthCheck) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(check.APIVersion, check.Kind).GroupKind()
+}
+
+// Faults returns the errors of all checks that are left out.
+func (c *Checks) Faults() []Fault {
 	if c == nil {
 		return nil
 	}
-	return c.err
+	return c.faults
 }
 
-// compile compiles the expressions of a check.
-func compile(spec v1alpha1.HealthCheck) (*Check, error) {
-	c := &Check{}
+// Err returns the errors of all checks that are left out in one line, or nil.
+func (c *Checks) Err() error {
+	var all []string
+	for _, fault := range c.Faults() {
+		all = append(all, fault.Error())
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(all, "; "))
+}
+
+// compile compiles the expressions of the check of an index.
+func compile(index int, spec v1alpha1.HealthCheck) (c *Check, faults []Fault) {
+	c = &Check{}
 	for _, one := range []struct {
 		field, text string
 		program     *cel.Program
@@ -106,10 +139,10 @@ func compile(spec v1alpha1.HealthCheck) (*Check, error) {
 		}
 		var err error
 		if *one.program, err = program(one.text); err != nil {
-			return nil, fmt.Errorf("%s: %w", one.field, err)
+			faults = append(faults, Fault{index, KindOf(spec), one.field, err.Error()})
 		}
 	}
-	return c, nil
+	return c, faults
 }
 
 // environment has the functions that expressions of Flux have, but for those on sets and encodings.
@@ -190,7 +223,11 @@ func unboundedCall(call ast.CallExpr) error {
 func fault(issues *cel.Issues) error {
 	var all []string
 	for _, e := range issues.Errors() {
-		all = append(all, fmt.Sprintf("character %d: %s", e.Location.Column()+1, e.Message))
+		at := fmt.Sprintf("character %d", e.Location.Column()+1)
+		if line := e.Location.Line(); line > 1 {
+			at = fmt.Sprintf("line %d, %s", line, at)
+		}
+		all = append(all, at+": "+e.Message)
 	}
 	return errors.New(strings.Join(all, "; "))
 }

@@ -88,6 +88,8 @@ func TestCompile(t *testing.T) {
 		"None":            {"Most VidraResources have none.", nil, ""},
 		"Valid":           {"Functions and macros of the language are known.", []v1alpha1.HealthCheck{check("has(status.a) && type(status.a) == string && 'x'.charAt(0) == 'x'", "status.a.matches('^[a-z]+$')", "status.a.exists_one(b, b)")}, ""},
 		"Syntax":          {"The place is named.", []v1alpha1.HealthCheck{check("status.phase = 'Bound'", "", "")}, "spec.healthChecks[0] (Widget.example.com): current: character 14: Syntax error"},
+		"Lines":           {"A text of several lines.", []v1alpha1.HealthCheck{check("true &&\n  status.phase = 'Bound'", "", "")}, "current: line 2, character 16: Syntax error"},
+		"All":             {"Each expression is reported.", []v1alpha1.HealthCheck{check("a(", "b(", "c(")}, "; spec.healthChecks[0] (Widget.example.com): current: "},
 		"UnknownFunction": {"It would never have a result.", []v1alpha1.HealthCheck{check("true", "", "ready(status)")}, "spec.healthChecks[0] (Widget.example.com): failed: character 6: undeclared reference to 'ready'"},
 		"OtherType":       {"It would never be true.", []v1alpha1.HealthCheck{check("true", "size('a')", "")}, "inProgress: the expression is a int: make it true or false"},
 		"Twice":           {"The version does not matter.", []v1alpha1.HealthCheck{check("true", "", ""), {APIVersion: "example.com/v2", Kind: "Widget", Current: "true"}}, "spec.healthChecks[1] (Widget.example.com): an earlier check has the same group and kind"},
