@@ -63,6 +63,9 @@ func (f *flux) read(ctx context.Context, p *Plan) error {
 	case err != nil:
 		return err
 	case u == nil:
+		if hint := f.c.helmReleaseHint(ctx, helmRelease{f.namespace, f.name}); hint != "" {
+			return fmt.Errorf("%s does not exist, but %s", f.title(), hint)
+		}
 		return fmt.Errorf("%s does not exist: name its namespace with -n", f.title())
 	case u.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s is being deleted", f.title())

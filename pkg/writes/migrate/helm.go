@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,16 +36,14 @@ const (
 	hiddenOwner = "vidra-migrate"
 	helmManager = "helm"
 	// managedByHelm is a label that Helm adds to each object.
-	managedByHelm = "app.kubernetes.io/managed-by"
-	helmRelease   = "meta.helm.sh/release-name"
-	helmNamespace = "meta.helm.sh/release-namespace"
-	helmPolicy    = "helm.sh/resource-policy"
+	managedByHelm   = "app.kubernetes.io/managed-by"
+	helmReleaseName = "meta.helm.sh/release-name"
+	helmNamespace   = "meta.helm.sh/release-namespace"
+	helmPolicy      = "helm.sh/resource-policy"
 	// maxRelease is the size of the largest record that is read, unpacked.
-	maxRelease = 32 << 20
-	// fluxRelease and fluxReleaseNamespace are the labels of an object that a HelmRelease of Flux installed, with the field manager helmController.
-	fluxRelease, fluxReleaseNamespace = "helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"
-	helmController                    = "helm-controller"
-	deployedStatus                    = "deployed"
+	maxRelease        = 32 << 20
+	deployedStatus    = "deployed"
+	uninstalledStatus = "uninstalled"
 )
 
 // records are the resources that hold records: Helm uses Secrets, unless HELM_DRIVER is configmap.
@@ -60,8 +57,8 @@ type helm struct {
 	revision int
 	// last is the newest revision that can be read, for an undo.
 	last *release
-	// flux are the labels of the objects of a HelmRelease of Flux in it.
-	flux map[string]string
+	// flux is the HelmRelease of Flux whose labels its objects have.
+	flux helmRelease
 }
 
 // Helm is the objects of a release of Helm.
@@ -76,7 +73,7 @@ func (h *helm) defaultName() string { return h.name }
 func (h *helm) marks() marks {
 	return marks{
 		managers: []string{helmManager, helmController}, labels: []string{managedByHelm, fluxRelease, fluxReleaseNamespace},
-		annotations: []string{helmRelease, helmNamespace}, kept: helmPolicy, keeps: "keep",
+		annotations: []string{helmReleaseName, helmNamespace}, kept: helmPolicy, keeps: "keep",
 	}
 }
 
@@ -174,6 +171,9 @@ func (h *helm) deployed(ctx context.Context) (*release, error) {
 		return nil, err
 	}
 	if len(all) == 0 {
+		if hint := h.c.helmReleaseHint(ctx, helmRelease{h.namespace, h.name}); hint != "" {
+			return nil, fmt.Errorf("%s does not exist, but %s", h.title(), hint)
+		}
 		return nil, fmt.Errorf("%s does not exist: `helm list -n %s` lists the releases; name the namespace with -n", h.title(), h.namespace)
 	}
 	if err := h.judgeNewest(all[0]); err != nil {
@@ -190,6 +190,8 @@ func (h *helm) judgeNewest(r record) error {
 		return nil
 	case strings.HasPrefix(status, "pending"):
 		return fmt.Errorf("%s: its newest revision %d is %s: wait until helm is done, or roll back with helm first", h.title(), r.version, status)
+	case status == uninstalledStatus:
+		return fmt.Errorf("%s: it was uninstalled, and its history is kept: it has no objects to move", h.title())
 	default:
 		return fmt.Errorf("%s: its newest revision %d is %s, so that its objects may be of several revisions: correct it with helm first", h.title(), r.version, status)
 	}
@@ -221,30 +223,23 @@ func (h *helm) read(ctx context.Context, p *Plan) error {
 		p.find(Acceptable, "hooks", "%s %s is a hook for %s: it is not moved, and does not run any more", hook.Kind, hook.Name, strings.Join(hook.Events, ", "))
 	}
 	var documents []*unstructured.Unstructured
+	judged := map[helmRelease]bool{{}: true}
+	judge := func(u *unstructured.Unstructured) {
+		r := helmReleaseOf(u)
+		if judged[r] {
+			return
+		}
+		judged[r] = true
+		severity, text := r.judge(h.c.helmRelease(ctx, r))
+		p.find(severity, "helmRelease", "%s", text)
+	}
 	for _, o := range objects {
+		judge(o.Unstructured)
 		withoutLabels(o.Unstructured, fluxRelease, fluxReleaseNamespace)
 		documents = append(documents, o.Unstructured)
 	}
 	p.find(Note, "values", "the manifest is the one that Helm rendered last: new versions of the chart are rendered before Vidra (docs/sources.md)")
-	return h.c.planDocuments(ctx, p, h, h.inNamespace(found), "manifest of release "+h.name, documents, func(live *unstructured.Unstructured) {
-		if name := live.GetLabels()[fluxRelease]; name != "" {
-			h.judgeFlux(ctx, p, live, name)
-		}
-	})
-}
-
-// judgeFlux adds a finding for a HelmRelease of Flux that would install the release again.
-func (h *helm) judgeFlux(ctx context.Context, p *Plan, live *unstructured.Unstructured, name string) {
-	namespace := live.GetLabels()[fluxReleaseNamespace]
-	u, err := h.c.read(ctx, "helm.toolkit.fluxcd.io/v2", "HelmRelease", namespace, name)
-	suspended := false
-	if u != nil {
-		suspended, _, _ = unstructured.NestedBool(u.Object, "spec", "suspend")
-	}
-	if err == nil && (u == nil || suspended) || slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Field == "helmRelease" }) {
-		return
-	}
-	p.find(Refused, "helmRelease", "HelmRelease %s/%s of Flux installs the release: suspend it first, with `flux -n %s suspend helmrelease %s`", namespace, name, namespace, name)
+	return h.c.planDocuments(ctx, p, h, h.inNamespace(found), "manifest of release "+h.name, documents, judge)
 }
 
 func (h *helm) state(ctx context.Context) (s state, err error) {
@@ -264,8 +259,8 @@ func (h *helm) state(ctx context.Context) (s state, err error) {
 			return s, err
 		}
 		for _, o := range objects {
-			if have := o.GetLabels(); have[fluxRelease] != "" {
-				h.flux = map[string]string{fluxRelease: have[fluxRelease], fluxReleaseNamespace: have[fluxReleaseNamespace]}
+			if r := helmReleaseOf(o.Unstructured); r.name != "" {
+				h.flux = r
 			}
 		}
 	}
@@ -284,6 +279,13 @@ func (h *helm) stop(ctx context.Context, _ time.Duration) error {
 		}
 		if h.revision != 0 && r.version != h.revision {
 			return fmt.Errorf("%s was upgraded meanwhile to revision %d: run the command again", h.title(), r.version)
+		}
+	}
+	if h.flux.name != "" { // it may have been resumed since the plan
+		if u, err := h.c.helmRelease(ctx, h.flux); err != nil || u != nil {
+			if severity, text := h.flux.judge(u, err); severity == Refused {
+				return errors.New(text)
+			}
 		}
 	}
 	return h.label(ctx, helmOwned, hiddenOwner)
@@ -319,14 +321,14 @@ func (h *helm) label(ctx context.Context, from, to string) error {
 func (h *helm) restore(*v1alpha1.VidraResource, *unstructured.Unstructured, *unstructured.Unstructured) (traces, error) {
 	back := traces{
 		manager: helmManager, operation: metav1.ManagedFieldsOperationUpdate,
-		annotations: map[string]string{helmRelease: h.name, helmNamespace: h.inNamespace(h.last)}, labels: map[string]string{managedByHelm: "Helm"},
+		annotations: map[string]string{helmReleaseName: h.name, helmNamespace: h.inNamespace(h.last)}, labels: map[string]string{managedByHelm: "Helm"},
 	}
 	if h.last.ApplyMethod == "ssa" {
 		back.operation = metav1.ManagedFieldsOperationApply
 	}
-	if h.flux != nil {
+	if h.flux.name != "" {
 		back.manager = helmController
-		maps.Copy(back.labels, h.flux)
+		back.labels[fluxRelease], back.labels[fluxReleaseNamespace] = h.flux.name, h.flux.namespace
 	}
 	return back, nil
 }
