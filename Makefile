@@ -66,7 +66,7 @@ test-long: control-plane ## All tests at full size, all with the race detector. 
 	K8S_VERSION=$(NEWEST) go test -count=1 -p=1 -timeout=3h ./e2e/...
 
 .PHONY: test-sources
-test-sources: control-plane ## Tests with the source-controller of Flux, which is built once, in ten minutes of processor time.
+test-sources: control-plane ## Tests with the controllers of Flux, which are built once, in 16 minutes of processor time.
 	VIDRA_SOURCE_CONTROLLER=yes go test -count=1 -timeout=1h -v ./e2e/sources
 
 .PHONY: lint

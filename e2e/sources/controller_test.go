@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,39 +24,62 @@ import (
 
 // fluxController is the source-controller of Flux, with its CustomResourceDefinitions.
 type fluxController struct {
-	options testenv.SourceControllerOptions
-	process *testenv.SourceControllerProcess
+	binary  string
+	flags   []string
+	process *testenv.FluxProcess
+}
+
+// fluxBinary returns the program of a controller of Flux. Without it, the test is skipped.
+func fluxBinary(t *testing.T, f testenv.FluxController) string {
+	t.Helper()
+	binary, err := f.Path(t.Context(), testenv.Options{Out: os.Stderr})
+	require.NoError(t, err)
+	if binary == "" {
+		text := fmt.Sprintf("%s is skipped: the %s is not built. `make test-sources` builds it once and runs the test", t.Name(), f)
+		fmt.Fprintln(os.Stderr, text) // also without -v
+		t.Skip(text)
+	}
+	return binary
+}
+
+// installCRDs installs the CustomResourceDefinitions of a controller of Flux for a test.
+func installCRDs(t *testing.T, f testenv.FluxController) {
+	t.Helper()
+	crds, err := f.CRDs(t.Context())
+	require.NoError(t, err)
+	installed := envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}
+	all, err := envtest.InstallCRDs(cluster.Config, installed)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, envtest.UninstallCRDs(cluster.Config, installed))
+		for _, crd := range all {
+			cluster.AwaitGoneFor(t, patience, crd)
+		}
+	})
+}
+
+// removeStandIns removes the CustomResourceDefinitions of the stand-in.
+func removeStandIns(t *testing.T, all ...*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	for _, crd := range all {
+		require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), crd.DeepCopy())))
+		cluster.AwaitGoneFor(t, patience, crd.DeepCopy())
+	}
 }
 
 // startFlux starts the source-controller for a test. Without the program it skips the test.
 func startFlux(t *testing.T) *fluxController {
 	t.Helper()
-	binary, err := testenv.SourceController(t.Context(), testenv.Options{Out: os.Stderr})
-	require.NoError(t, err)
-	if binary == "" {
-		text := t.Name() + " is skipped: the source-controller of Flux is not built. `make test-sources` builds it once, in ten minutes of processor time, and runs the test"
-		fmt.Fprintln(os.Stderr, text) // also without -v
-		t.Skip(text)
-	}
+	binary := fluxBinary(t, testenv.SourceController)
 	for kind := range testenv.FluxPlurals {
-		require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), testenv.FluxCRD(kind)))) // of the stand-in
-		cluster.AwaitGoneFor(t, patience, testenv.FluxCRD(kind))
+		removeStandIns(t, testenv.FluxCRD(kind))
 	}
-	crds, err := testenv.SourceControllerCRDs(t.Context())
-	require.NoError(t, err)
-	installed := envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}
-	_, err = envtest.InstallCRDs(cluster.Config, installed)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, envtest.UninstallCRDs(cluster.Config, installed))
-		for kind := range testenv.FluxPlurals {
-			cluster.AwaitGoneFor(t, patience, testenv.FluxCRD(kind))
-		}
-	})
+	installCRDs(t, testenv.SourceController)
 	listener, err := net.Listen("tcp", net.JoinHostPort(suite.ListenAddress(t), "0")) // a free port, which stays the same
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
-	f := &fluxController{options: testenv.SourceControllerOptions{Binary: binary, Storage: t.TempDir(), Address: listener.Addr().String()}}
+	address := listener.Addr().String()
+	f := &fluxController{binary: binary, flags: []string{"--storage-path=" + t.TempDir(), "--storage-addr=" + address, "--storage-adv-addr=" + address}}
 	f.start(t)
 	t.Cleanup(func() { require.NoError(t, f.process.Kill()) })
 	return f
@@ -64,7 +88,7 @@ func startFlux(t *testing.T) *fluxController {
 func (f *fluxController) start(t *testing.T) {
 	t.Helper()
 	var err error
-	f.process, err = cluster.StartSourceController(bg, f.options)
+	f.process, err = cluster.StartFlux(bg, testenv.SourceController, f.binary, f.flags...)
 	require.NoError(t, err)
 }
 

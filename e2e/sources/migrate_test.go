@@ -134,15 +134,15 @@ func requireSame(t *testing.T, before, after map[string]*unstructured.Unstructur
 	}
 }
 
-// TestMigrateFlux moves the objects of a Kustomization, which the code of Flux has applied, to a VidraResource and back.
-func TestMigrateFlux(t *testing.T) {
+// migrateFlux returns `vidra migrate flux` of the Kustomization web of a namespace, which requires an exit code and returns what it prints.
+func migrateFlux(t *testing.T, ns string) func(code int, args ...string) string {
+	t.Helper()
 	program, err := testenv.BuildCLI(t.Context(), os.Stderr, suite.Race)
 	require.NoError(t, err)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(config, []byte("apiVersion: config.infrahub.operators.com/v1alpha1\nkind: OperatorConfiguration\nartifactHosts: [127.0.0.1]\n"), 0o600))
 	home := t.TempDir()
-	ns := cluster.NewNamespace(t)
-	vidra := func(code int, args ...string) string {
+	return func(code int, args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
 		cmd := exec.Command(program, append([]string{"migrate", "flux", "web", "-n", ns, "--name", ns, "--operator-config", config}, args...)...)
@@ -153,6 +153,12 @@ func TestMigrateFlux(t *testing.T) {
 		require.NotContains(t, out.String(), "hunter2")
 		return out.String()
 	}
+}
+
+// TestMigrateFlux moves the objects of a Kustomization, which the code of Flux has applied, to a VidraResource and back.
+func TestMigrateFlux(t *testing.T) {
+	ns := cluster.NewNamespace(t)
+	vidra := migrateFlux(t, ns)
 	define(t, "GitRepository")
 	require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), kustomizations())))
 	suite.Await(t, func(c *assertT) {
@@ -257,4 +263,103 @@ func TestMigrateFlux(t *testing.T) {
 	require.NoError(t, cluster.MergePatch(k, `{"metadata":{"annotations":{"`+v1alpha1.BeforeMigrationAnnotation+`":"{\"spec\":{\"prune\":true}}"}},"spec":{"prune":false}}`))
 	require.Equal(t, "went back: 0 objects stay, without VidraResource\n", vidra(0, "--undo"))
 	require.Equal(t, was, spec())
+}
+
+// TestMigrateKustomizeController moves the objects of a Kustomization to a VidraResource and back, while the kustomize-controller of Flux runs. It
+// applies before and after, and neither applies nor prunes in between, also after a restart.
+func TestMigrateKustomizeController(t *testing.T) {
+	binary := fluxBinary(t, testenv.KustomizeController)
+	removeStandIns(t, kustomizations())
+	for kind := range testenv.FluxPlurals { // it watches all of them
+		define(t, kind)
+	}
+	installCRDs(t, testenv.KustomizeController)
+	process, err := cluster.StartFlux(bg, testenv.KustomizeController, binary)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, process.Kill()) })
+	ns := cluster.NewNamespace(t)
+	vidra := migrateFlux(t, ns)
+	p, source := newProducer(t), newSource(t, "GitRepository", ns, "app")
+	publish := func(number string, change ...string) {
+		t.Helper()
+		p.publish(t, source, "main@sha1:"+number, map[string]string{
+			"deploy/kustomization.yaml": migrated["deploy/kustomization.yaml"],
+			"deploy/all.yaml":           strings.NewReplacer(append(change, `data: {stage: "${stage}"}`, `data: {stage: "${stage}", number: "`+number+`"}`)...).Replace(migrated["deploy/all.yaml"]),
+		})
+	}
+	publish("1")
+	k := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"sourceRef": map[string]any{"kind": "GitRepository", "name": "app"}, "path": "./deploy", "prune": true, "interval": "1h", "retryInterval": "1s", "namePrefix": "prod-",
+		"commonMetadata": map[string]any{"labels": map[string]any{"team": "shop"}}, "targetNamespace": ns,
+		"postBuild": map[string]any{"substitute": map[string]any{"stage": "prod"}},
+	}}}
+	k.SetGroupVersionKind(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"})
+	k.SetNamespace(ns)
+	k.SetName("web")
+	require.NoError(t, admin.Create(t.Context(), k, client.FieldValidation("Strict")))
+	t.Cleanup(func() { // while the controller runs, which has a finalizer on it
+		require.NoError(t, client.IgnoreNotFound(admin.Delete(bg, k.DeepCopy())))
+		cluster.AwaitGoneFor(t, patience, k.DeepCopy())
+	})
+	settings := func(c *assertT) *corev1.ConfigMap {
+		cm := &corev1.ConfigMap{}
+		require.NoError(c, admin.Get(bg, client.ObjectKey{Namespace: ns, Name: "prod-settings"}, cm), process.Tail())
+		return cm
+	}
+	awaitNumber := func(number string) {
+		t.Helper()
+		suite.AwaitFor(t, 2*patience, func(c *assertT) { require.Equal(c, number, settings(c).Data["number"]) })
+	}
+	// fluxHas waits until Flux has applied a revision.
+	fluxHas := func(number string) {
+		t.Helper()
+		suite.AwaitFor(t, 2*patience, func(c *assertT) {
+			u := k.DeepCopy()
+			require.NoError(c, admin.Get(bg, client.ObjectKeyFromObject(k), u))
+			revision, _, _ := unstructured.NestedString(u.Object, "status", "lastAppliedRevision")
+			require.Equal(c, "main@sha1:"+number, revision, "%v", u.Object["status"])
+		})
+	}
+	fluxHas("1")
+	before := applied(t, ns)
+	specOf := func() any {
+		u := k.DeepCopy()
+		require.NoError(t, admin.Get(bg, client.ObjectKeyFromObject(k), u))
+		return u.Object["spec"]
+	}
+	was := specOf()
+	cluster.RemoveAtEnd(t, ns)
+
+	require.Contains(t, vidra(0, "--apply"), "manages 5 objects, of which 5 are unchanged; released 5 objects")
+	requireSame(t, before, applied(t, ns))
+	for _, number := range []string{"2", "3"} {
+		publish(number)
+		awaitNumber(number)
+		require.NoError(t, cluster.MergePatch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "prod-settings"}}, `{"data":{"stage":"edited"}}`))
+		suite.AwaitFor(t, patience, func(c *assertT) { require.Equal(c, "prod", settings(c).Data["stage"]) })
+		for name, u := range applied(t, ns) {
+			require.Equal(t, before[name].GetUID(), u.GetUID(), name)
+			require.NotContains(t, u.GetLabels(), "kustomize.toolkit.fluxcd.io/name", name)
+			for _, e := range u.GetManagedFields() {
+				require.NotEqual(t, "kustomize-controller", e.Manager, name)
+			}
+		}
+		fluxHas("1")
+		require.NoError(t, process.Kill()) // it reads all of them when it starts
+		process, err = cluster.StartFlux(bg, testenv.KustomizeController, binary)
+		require.NoError(t, err)
+	}
+
+	require.Equal(t, "went back: 5 objects stay, without VidraResource\n", vidra(0, "--undo"))
+	require.Equal(t, was, specOf())
+	fluxHas("3")
+	for name, u := range applied(t, ns) {
+		require.Equal(t, before[name].GetUID(), u.GetUID(), name)
+		require.Equal(t, "web", u.GetLabels()["kustomize.toolkit.fluxcd.io/name"], name)
+		require.NotContains(t, u.GetLabels(), v1alpha1.ManagedByLabel, name)
+	}
+	publish("4", "kind: Secret\nmetadata: {name: login}\nstringData: {password: hunter2}\n---\napiVersion: v1\n", "")
+	fluxHas("4")
+	awaitNumber("4")
+	cluster.AwaitGoneFor(t, patience, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "prod-login"}})
 }

@@ -31,11 +31,13 @@ func Helm(ctx context.Context, o Options) (string, error) {
 
 // build returns the folder below e2e that pins a component, and the arguments of `go build`.
 func (c component) build() (module string, args []string) {
-	switch c.name {
-	case helmName:
+	if c.name == helmName {
 		return "helm", []string{"-trimpath", "-ldflags", "-s -w -X helm.sh/helm/v4/internal/version.version=" + c.version}
-	case sourceControllerName:
-		return "sources/controller", []string{"-trimpath", "-ldflags", "-s -w"}
+	}
+	for _, f := range fluxControllers {
+		if c.name == f.name {
+			return f.folder, []string{"-trimpath", "-ldflags", "-s -w"}
+		}
 	}
 	return "controlplane", append(c.modFile(), "-trimpath", "-ldflags", linkerFlags(c.version))
 }

@@ -16,10 +16,12 @@ func TestHelmVersionAgreesWithModule(t *testing.T) {
 	require.Contains(t, string(text), "\nrequire helm.sh/helm/v4 "+HelmVersion+"\n")
 }
 
-func TestSourceControllerVersionAgreesWithModule(t *testing.T) {
+func TestFluxVersionsAgreeWithModules(t *testing.T) {
 	root, err := Root()
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "e2e", "sources", "controller", "go.mod"))
-	require.NoError(t, err)
-	require.Contains(t, string(text), "\nrequire "+sourceControllerModule+" "+SourceControllerVersion+"\n")
+	for _, f := range fluxControllers {
+		text, err := os.ReadFile(filepath.Join(root, "e2e", f.folder, "go.mod"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), "\nrequire "+f.module()+" "+f.Version+"\n")
+	}
 }
