@@ -15,7 +15,7 @@ type Located struct {
 	Object manifest.Object
 	// Exemptions are the ignore rules for it.
 	Exemptions Exemptions
-	part Part
+	part       Part
 	// stringData is the field of a Secret: the object has it in data, as it is applied, and the text does not.
 	stringData map[string]any
 }

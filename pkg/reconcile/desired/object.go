@@ -43,7 +43,7 @@ type Object struct {
 	Ignored *Ignored
 	// Exemptions are the same rules, with all their paths.
 	Exemptions Exemptions
-	Stage manifest.Stage
+	Stage      manifest.Stage
 	// Sensitive reports that it is sensitive in the manifest, and Withholds that some of its values must not be
 	// shown. Disclosure decides whether values are shown.
 	Sensitive ownership.Sensitivity
