@@ -51,8 +51,8 @@ func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 type fenced struct {
-	*fence
-	next http.RoundTripper
+	fence *fence
+	next  http.RoundTripper
 }
 
 // reviews are the paths of requests that only ask about rights. They create no object.
@@ -76,7 +76,7 @@ func (f *fence) sinceRenewal() time.Duration {
 // RoundTrip implements http.RoundTripper.
 func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet && !reviews.MatchString(request.URL.Path) {
-		if since := f.sinceRenewal(); since > renewDeadline {
+		if since := f.fence.sinceRenewal(); since > renewDeadline {
 			return nil, fmt.Errorf("not sent, because another replica may lead: this one renewed its Lease %s ago", since.Round(time.Millisecond))
 		}
 	}

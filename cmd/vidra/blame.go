@@ -20,7 +20,7 @@ const blameExample = `  vidra blame deployment/web -n shop
 
 // blameFlags holds the flags of the command.
 type blameFlags struct {
-	*kube
+	kube    *kube
 	foreign bool
 	output  string
 }
@@ -41,11 +41,11 @@ func newBlame(k *kube) *cobra.Command {
 }
 
 func (f *blameFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	target, err := f.target(args)
+	target, err := f.kube.target(args)
 	if err != nil {
 		return err
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return err
 	}

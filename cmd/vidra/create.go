@@ -47,8 +47,8 @@ const (
 
 // createFlags holds the flags of the command.
 type createFlags struct {
-	*kube
-	filesFlags
+	kube     *kube
+	files    filesFlags
 	creation writes.Creation
 	operator operatorFlags
 	dryRun   string
@@ -70,7 +70,7 @@ func newCreate(k *kube) *cobra.Command {
 			return diffError(f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
-	f.add(cmd, "a file, folder or URL with a manifest; - for the standard input; may be repeated")
+	f.files.add(cmd, "a file, folder or URL with a manifest; - for the standard input; may be repeated")
 	f.operator.add(cmd)
 	addCreation(cmd, &f.creation)
 	flags := cmd.Flags()
@@ -96,22 +96,22 @@ func (f *createFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writ
 		return err
 	}
 	switch {
-	case !f.given():
+	case !f.files.given():
 		return fmt.Errorf("name a file: `%s`", hint("create", f.creation.Name, "-f", "FILE"))
 	case f.output != "" && f.dryRun != dryRunClient:
 		return errors.New("-o prints the objects of --dry-run=client: set that, too")
 	case f.dryRun == dryRunClient && f.output == "":
 		return errors.New("--dry-run=client prints the objects with -o yaml or -o json: set that, too")
 	}
-	if f.creation.DefaultNamespace, err = f.namespace(); err != nil {
+	if f.creation.DefaultNamespace, err = f.kube.namespace(); err != nil {
 		return err
 	}
-	f.creation.Namespace = *f.Namespace
+	f.creation.Namespace = *f.kube.Namespace
 	if err := validateNamespace(f.creation.PartsNamespace); err != nil {
 		return err
 	}
 	bar := newBar(errOut)
-	if f.creation.Files, err = f.read(ctx, in, bar); err != nil {
+	if f.creation.Files, err = f.files.read(ctx, in, bar); err != nil {
 		return err
 	}
 	if f.dryRun == dryRunClient {

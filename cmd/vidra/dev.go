@@ -27,8 +27,8 @@ const devExample = `  vidra dev shop -f manifests -n shop
 
 // devFlags holds the flags of the command.
 type devFlags struct {
-	*kube
-	filesFlags
+	kube     *kube
+	files    filesFlags
 	creation writes.Creation
 	operator operatorFlags
 }
@@ -44,24 +44,24 @@ func newDev(k *kube) *cobra.Command {
 			return f.run(cmd, cmd.OutOrStdout())
 		},
 	}
-	f.add(cmd, "a file or folder with a manifest; may be repeated")
+	f.files.add(cmd, "a file or folder with a manifest; may be repeated")
 	f.operator.add(cmd)
 	addCreation(cmd, &f.creation)
 	return cmd
 }
 
 func (f *devFlags) run(cmd *cobra.Command, out io.Writer) (err error) {
-	if !f.given() {
+	if !f.files.given() {
 		return fmt.Errorf("name a file: `%s`", hint("dev", f.creation.Name, "-f", "FILE"))
 	}
-	if f.creation.DefaultNamespace, err = f.namespace(); err != nil {
+	if f.creation.DefaultNamespace, err = f.kube.namespace(); err != nil {
 		return err
 	}
-	f.creation.Namespace = *f.Namespace
+	f.creation.Namespace = *f.kube.Namespace
 	if err := validateNamespace(f.creation.PartsNamespace); err != nil {
 		return err
 	}
-	session := &dev.Session{Creation: f.creation, Paths: f.files, Kustomizations: f.kustomizations, Recursive: f.recursive}
+	session := &dev.Session{Creation: f.creation, Paths: f.files.files, Kustomizations: f.files.kustomizations, Recursive: f.files.recursive}
 	if session.Writes, err = f.operator.writes(f.kube); err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ const diffExample = `  vidra diff -f shop.yaml
 
 // diffFlags holds the flags of the command.
 type diffFlags struct {
-	*kube
-	filesFlags
+	kube     *kube
+	files    filesFlags
 	output   string
 	operator operatorFlags
 }
@@ -73,7 +73,7 @@ func (f *diffFlags) addFile(cmd *cobra.Command) {
 		return diffError(wants(cobra.MaximumNArgs(1), formName)(cmd, args))
 	}
 	f.operator.add(cmd)
-	f.add(cmd, "a file, folder or URL with VidraResources or with their manifest; - for the standard input; may be repeated")
+	f.files.add(cmd, "a file, folder or URL with VidraResources or with their manifest; - for the standard input; may be repeated")
 }
 
 func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
@@ -116,18 +116,18 @@ func diffCode(d *insight.Difference) int {
 
 // preview returns a client, and the query for the VidraResources that are compared.
 func (f *diffFlags) preview(ctx context.Context, names []string, in io.Reader) (client *insight.Client, q insight.PreviewQuery, err error) {
-	if len(names) == 0 && !f.given() {
+	if len(names) == 0 && !f.files.given() {
 		return nil, q, errors.New("name a VidraResource, or a file with -f")
 	}
 	if len(names) > 0 {
 		q.VidraResource = names[0]
 	}
-	if f.given() {
-		if q.Files, err = f.read(ctx, in, nil); err != nil {
+	if f.files.given() {
+		if q.Files, err = f.files.read(ctx, in, nil); err != nil {
 			return nil, q, err
 		}
 	}
-	if q.Namespace, err = f.namespace(); err != nil {
+	if q.Namespace, err = f.kube.namespace(); err != nil {
 		return nil, q, err
 	}
 	client, err = f.operator.client(f.kube)

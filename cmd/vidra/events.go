@@ -38,7 +38,7 @@ const eventsExample = `  vidra events                                     # all 
 
 // eventsFlags holds the flags of the command.
 type eventsFlags struct {
-	*kube
+	kube          *kube
 	namespace     string
 	vidraResource string
 	object        string
@@ -95,7 +95,7 @@ func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
 			printer.Format = format
 		}
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return err
 	}

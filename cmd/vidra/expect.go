@@ -45,7 +45,7 @@ const stateHealed = "healed"
 
 // expectFlags holds the flags of the command.
 type expectFlags struct {
-	*kube
+	kube   *kube
 	within time.Duration
 	junit  string
 	// kubeconfigs is the namespace of the Secrets with the kubeconfigs of other clusters.
@@ -123,11 +123,11 @@ func (k *kube) cluster(kubeconfigs string) (*vidratest.Cluster, error) {
 
 // expect measures the heal of the edit that a command makes, or waits for the heal of an earlier edit.
 func (f *expectFlags) expect(ctx context.Context, args, command []string, errOut io.Writer) (vidratest.Heal, error) {
-	target, err := f.target(args)
+	target, err := f.kube.target(args)
 	if err != nil {
 		return vidratest.Heal{}, err
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return vidratest.Heal{}, err
 	}
@@ -135,7 +135,7 @@ func (f *expectFlags) expect(ctx context.Context, args, command []string, errOut
 	if err != nil {
 		return vidratest.Heal{}, err
 	}
-	cluster, err := f.cluster(f.kubeconfigs)
+	cluster, err := f.kube.cluster(f.kubeconfigs)
 	if err != nil {
 		return vidratest.Heal{}, err
 	}

@@ -40,16 +40,16 @@ func newForecast(k *kube) *cobra.Command {
 			return diffError(f.run(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
-	f.addFile(cmd)
-	addOutput(cmd, &f.output, outputJSON, outputYAML)
+	f.diff.addFile(cmd)
+	addOutput(cmd, &f.diff.output, outputJSON, outputYAML)
 	return cmd
 }
 
 // forecastFlags holds the flags of the command.
-type forecastFlags struct{ diffFlags }
+type forecastFlags struct{ diff diffFlags }
 
 func (f *forecastFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	client, query, err := f.preview(ctx, names, in)
+	client, query, err := f.diff.preview(ctx, names, in)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (f *forecastFlags) run(ctx context.Context, names []string, in io.Reader, o
 	for _, found := range answer.VidraResources {
 		code = max(code, forecastCode(found))
 	}
-	if f.output != "" {
-		err = printDocument(out, f.output, answer)
+	if f.diff.output != "" {
+		err = printDocument(out, f.diff.output, answer)
 	} else {
 		var b strings.Builder
 		for _, found := range answer.VidraResources {
-			b.WriteString(styleOf(out, f.output).Forecast(found))
+			b.WriteString(styleOf(out, f.diff.output).Forecast(found))
 		}
 		err = printText(out, b.String())
 	}

@@ -28,7 +28,7 @@ const getExample = `  vidra get                       # all VidraResources
 
 // getFlags holds the flags of the command.
 type getFlags struct {
-	*kube
+	kube             *kube
 	selector, fields string
 	output           string
 }
@@ -55,7 +55,7 @@ func (f *getFlags) run(ctx context.Context, names []string, out, errOut io.Write
 	if err != nil {
 		return err
 	}
-	result := resource.NewBuilder(f).Unstructured().
+	result := resource.NewBuilder(f.kube).Unstructured().
 		LabelSelectorParam(f.selector).FieldSelectorParam(f.fields).RequestChunksOf(500).
 		ResourceTypeOrNameArgs(true, append([]string{v1alpha1.Resource.GroupResource().String()}, names...)...).
 		ContinueOnError().Latest().TransformRequests(f.accept).Do()
@@ -92,11 +92,11 @@ func verbFor(names []string) string {
 
 // within are the names of the VidraResources with an object in the namespace of --namespace; nil for all.
 func (f *getFlags) within(ctx context.Context) (sets.Set[string], error) {
-	namespace := *f.Namespace
+	namespace := *f.kube.Namespace
 	if err := validateNamespace(namespace); err != nil || namespace == "" {
 		return nil, err
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return nil, err
 	}

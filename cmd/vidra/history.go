@@ -28,7 +28,7 @@ const historyExample = `  vidra history --since 24h                # what was ed
 
 // historyFlags holds the flags of the command.
 type historyFlags struct {
-	*kube
+	kube          *kube
 	since, output string
 }
 
@@ -53,7 +53,7 @@ func (f *historyFlags) run(ctx context.Context, args []string, out, errOut io.Wr
 	if err != nil {
 		return err
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (f *historyFlags) query(args []string, now time.Time) (q insight.HistoryQue
 	if q.Since, err = parseSince(f.since, now); err != nil {
 		return q, err
 	}
-	q.Namespace = *f.Namespace
+	q.Namespace = *f.kube.Namespace
 	if err := validateNamespace(q.Namespace); err != nil || len(args) == 0 {
 		return q, err
 	}
@@ -87,7 +87,7 @@ func (f *historyFlags) query(args []string, now time.Time) (q insight.HistoryQue
 		q.VidraResource = args[0]
 		return q, nil
 	}
-	target, err := f.target(args)
+	target, err := f.kube.target(args)
 	q.Target = &target
 	return q, err
 }

@@ -47,7 +47,7 @@ func newCredentials(k *kube) *cobra.Command {
 
 // credentialsFlags hold the flags of credentials apply.
 type credentialsFlags struct {
-	*kube
+	kube                          *kube
 	username, password, token, ca string
 }
 
@@ -70,7 +70,7 @@ func (f *credentialsFlags) apply(ctx context.Context, server string, in io.Reade
 	if f.username != "" {
 		data["username"] = []byte(f.username)
 	}
-	client, namespace, err := f.secrets()
+	client, namespace, err := f.kube.secrets()
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ const keepExample = `  vidra keep configmap/settings -n shop
 
 // keepFlags holds the flags of the command.
 type keepFlags struct {
-	*kube
-	filesFlags
+	kube   *kube
+	files  filesFlags
 	output string
 	yes    bool
 }
@@ -50,23 +50,23 @@ func newKeep(k *kube) *cobra.Command {
 			return diffError(f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "a file or folder with the manifest, or with the VidraResource; may be repeated")
-	cmd.Flags().BoolVarP(&f.recursive, "recursive", "R", false, "also read the folders inside the folders of -f")
+	cmd.Flags().StringArrayVarP(&f.files.files, "filename", "f", nil, "a file or folder with the manifest, or with the VidraResource; may be repeated")
+	cmd.Flags().BoolVarP(&f.files.recursive, "recursive", "R", false, "also read the folders inside the folders of -f")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "write the change")
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
 
 func (f *keepFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	target, err := f.target(args)
+	target, err := f.kube.target(args)
 	if err != nil {
 		return err
 	}
-	files, err := f.read(ctx, strings.NewReader(""), nil)
+	files, err := f.files.read(ctx, strings.NewReader(""), nil)
 	if err != nil {
 		return err
 	}
-	client, err := f.writes()
+	client, err := f.kube.writes()
 	if err != nil {
 		return err
 	}

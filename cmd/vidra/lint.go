@@ -25,7 +25,7 @@ Exit code 0 means no problem, 1 a problem or that the command failed.`
 
 // lintFlags holds the flags of the command.
 type lintFlags struct {
-	filesFlags
+	files  filesFlags
 	output string
 }
 
@@ -39,16 +39,16 @@ func newLint() *cobra.Command {
 			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	f.add(cmd, "a file, folder or URL; - for the standard input; may be repeated")
+	f.files.add(cmd, "a file, folder or URL; - for the standard input; may be repeated")
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
 
 func (f *lintFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	if !f.given() {
+	if !f.files.given() {
 		return fmt.Errorf("name a file: `%s`", hint("lint", "-f", "FILE"))
 	}
-	files, err := f.read(ctx, in, nil)
+	files, err := f.files.read(ctx, in, nil)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (f *lintFlags) text(files []insight.File, faults insight.Faults) string {
 		fmt.Fprintf(&b, "remark: %s\n", oneLine(remark))
 	}
 	if len(faults.Problems) == 0 {
-		b.WriteString(oneLine(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, hint("diff", f.arguments()...))) + "\n")
+		b.WriteString(oneLine(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, hint("diff", f.files.arguments()...))) + "\n")
 	}
 	return b.String()
 }

@@ -41,7 +41,7 @@ const migrateExample = `  vidra migrate flux web -n shop
 
 // migrateFlags holds the flags of the commands.
 type migrateFlags struct {
-	*kube
+	kube          *kube
 	options       migrate.Options
 	operator      operatorFlags
 	output        string
@@ -82,7 +82,7 @@ func newMigrateFrom(k *kube, use, short string, args cobra.PositionalArgs, tool 
 			if f.apply && f.undo {
 				return diffError(errors.New("--apply and --undo: set one of them"))
 			}
-			namespace, err := f.namespace()
+			namespace, err := f.kube.namespace()
 			if err != nil {
 				return diffError(err)
 			}

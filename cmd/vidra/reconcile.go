@@ -20,7 +20,7 @@ command failed.`
 
 // reconcileFlags holds the flags of the command.
 type reconcileFlags struct {
-	*kube
+	kube    *kube
 	wait    bool
 	timeout time.Duration
 }
@@ -41,7 +41,7 @@ func newReconcile(k *kube) *cobra.Command {
 }
 
 func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer) error {
-	client, err := f.writes()
+	client, err := f.kube.writes()
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ const skipExample = `  vidra skip configmap/settings -n shop --for 1h --reason "
 
 // skipFlags holds the flags of the command.
 type skipFlags struct {
-	*kube
+	kube     *kube
 	duration time.Duration
 	reason   string
 	end      bool
@@ -63,11 +63,11 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	case !f.end && strings.TrimSpace(f.reason) == "":
 		return errors.New("--reason is missing: without one, Vidra ignores the exemption")
 	}
-	target, err := f.target(args)
+	target, err := f.kube.target(args)
 	if err != nil {
 		return err
 	}
-	client, err := f.writes()
+	client, err := f.kube.writes()
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ const statusExample = `  vidra status           # is everything in order?
 
 // statusFlags holds the flags of the command.
 type statusFlags struct {
-	*kube
+	kube     *kube
 	selector string
 	output   string
 }
@@ -50,7 +50,7 @@ func newStatus(k *kube) *cobra.Command {
 }
 
 func (f *statusFlags) run(ctx context.Context, names []string, out io.Writer) error {
-	q := insight.StatusQuery{Selector: f.selector, Namespace: *f.Namespace}
+	q := insight.StatusQuery{Selector: f.selector, Namespace: *f.kube.Namespace}
 	if err := validateNamespace(q.Namespace); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (f *statusFlags) run(ctx context.Context, names []string, out io.Writer) er
 			return errors.New("--selector and a name exclude each other")
 		}
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return err
 	}

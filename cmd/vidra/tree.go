@@ -21,7 +21,7 @@ const treeExample = `  vidra tree shop
 
 // treeFlags holds the flags of the command.
 type treeFlags struct {
-	*kube
+	kube   *kube
 	output string
 }
 
@@ -41,14 +41,14 @@ func newTree(k *kube) *cobra.Command {
 }
 
 func (f *treeFlags) run(ctx context.Context, name string, out, errOut io.Writer) error {
-	if err := validateNamespace(*f.Namespace); err != nil {
+	if err := validateNamespace(*f.kube.Namespace); err != nil {
 		return err
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return err
 	}
-	tree, err := client.Tree(ctx, insight.TreeQuery{VidraResource: name, Namespace: *f.Namespace})
+	tree, err := client.Tree(ctx, insight.TreeQuery{VidraResource: name, Namespace: *f.kube.Namespace})
 	if err != nil {
 		return err
 	}

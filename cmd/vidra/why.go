@@ -27,7 +27,7 @@ const whyExample = `  vidra why deployment/web -n shop         # who scaled web?
 
 // whyFlags holds the flags of the command.
 type whyFlags struct {
-	*kube
+	kube   *kube
 	output string
 }
 
@@ -46,11 +46,11 @@ func newWhy(k *kube) *cobra.Command {
 }
 
 func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	target, err := f.target(args)
+	target, err := f.kube.target(args)
 	if err != nil {
 		return err
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return err
 	}

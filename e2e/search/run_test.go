@@ -60,8 +60,11 @@ type run struct {
 	// killed at the begin.
 	seen, unwanted map[string]bool
 	kills          int64
-	// mentioned has the objects in manifests that could not be read. They are not removed for another VidraResource before that is known.
+	// mentioned has the objects in manifests that could not be read, or that moved to a suspended VidraResource. They are not removed for
+	// another VidraResource before that is known.
 	mentioned map[string]bool
+	// offered has the objects that leave a manifest in this step.
+	offered map[string]bool
 	// foreign is the object of another user, which stays unchanged unless spec.adopt allows the change.
 	foreign *unstructured.Unstructured
 	adopted bool
@@ -160,7 +163,7 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 func newRun(ctx context.Context, t require.TestingT, logf func(format string, args ...any)) *run {
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
-		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{},
+		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{},
 		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
@@ -233,6 +236,7 @@ func (r *run) dropped(name string, was spec, is *spec) {
 				continue
 			}
 		}
+		r.offered[o] = true
 		blocked := o == "Namespace/nested" && was.Others["unmanagedContents"] == "Block"
 		if blocked || r.mentioned[o] || was.NoPrune || was.Orphan || is != nil && (is.NoPrune || is.Orphan) {
 			r.unmanaged[o] = true
@@ -390,12 +394,21 @@ func (r *run) wanted() map[string][]int {
 
 // forget forgets the uids of objects that no VidraResource wants.
 func (r *run) forget() {
-	wanted := r.wanted()
+	wanted, active := r.wanted(), map[string]bool{}
+	for name, s := range r.owners {
+		for o := range r.read[name] {
+			active[o] = active[o] || !s.Suspend
+		}
+	}
 	for _, o := range pool {
+		if r.offered[o] && len(wanted[o]) > 0 && !active[o] { // it is left to a suspended VidraResource after a minute
+			r.mentioned[o] = true
+		}
 		if r.seen[o] = r.seen[o] || len(wanted[o]) > 0; r.seen[o] && len(wanted[o]) == 0 {
 			r.unwanted[o] = true
 		}
 	}
+	clear(r.offered)
 	maps.DeleteFunc(r.uids, func(o string, _ types.UID) bool { return len(wanted[o]) == 0 })
 }
 
@@ -467,7 +480,9 @@ func (r *run) edit(ctx context.Context, e edit) {
 		}
 		require.NoError(r, err)
 	}
-	if wasInOrder && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
+	// The one of two VidraResources that is refused may find the deletion first, and creates the object.
+	created := e.How == "delete" && len(slices.Compact(slices.Sorted(slices.Values(r.wanted()[e.Object])))) > 1
+	if wasInOrder && !created && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
 		r.owed[e.Object] = owed{at, kills.Load()}
 	}
 }

@@ -132,8 +132,8 @@ func (r *Relister) doubt(key string, is bool) {
 
 // relistTransport is the transport of a Relister.
 type relistTransport struct {
-	*Relister
-	next http.RoundTripper
+	relister *Relister
+	next     http.RoundTripper
 }
 
 // WrappedRoundTripper returns the transport below. It implements net.RoundTripperWrapper.
@@ -146,7 +146,7 @@ func (t relistTransport) RoundTrip(request *http.Request) (*http.Response, error
 		return t.send(request)
 	}
 	key := informerKey(request)
-	doubted, listed, epoch := t.of(key)
+	doubted, listed, epoch := t.relister.of(key)
 	switch version := request.URL.Query().Get("resourceVersion"); {
 	case lists && listed != 0 && listed != epoch:
 		request = withoutVersion(request) // a version of the time before says nothing
@@ -158,12 +158,12 @@ func (t relistTransport) RoundTrip(request *http.Request) (*http.Response, error
 		if response, err := t.check(request, version); response != nil || err != nil {
 			return response, err
 		}
-		t.doubt(key, false)
+		t.relister.doubt(key, false)
 	}
 	if !watches {
 		response, err := t.send(request)
 		if err == nil && response.StatusCode == http.StatusOK {
-			t.listed(key, epoch)
+			t.relister.listed(key, epoch)
 		}
 		return response, err
 	}
@@ -174,7 +174,7 @@ func (t relistTransport) RoundTrip(request *http.Request) (*http.Response, error
 func (t relistTransport) send(request *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(request)
 	if request.Context().Err() == nil {
-		t.answered(err == nil)
+		t.relister.answered(err == nil)
 	}
 	return response, err
 }
@@ -187,20 +187,20 @@ func (t relistTransport) watch(request *http.Request, key string, lists bool, ep
 	case err != nil:
 		cancel()
 		if request.Context().Err() == nil {
-			t.doubt(key, true)
+			t.relister.doubt(key, true)
 		}
 		return nil, err
 	case response.StatusCode != http.StatusOK:
 		if response.StatusCode >= http.StatusInternalServerError {
-			t.doubt(key, true)
+			t.relister.doubt(key, true)
 		}
 		response.Body = &canceledBody{response.Body, cancel}
 		return response, nil
 	case lists:
-		t.listed(key, epoch)
+		t.relister.listed(key, epoch)
 	}
-	body := &watchBody{ReadCloser: response.Body, cancel: cancel, key: key, of: t.Relister}
-	t.open(body, epoch)
+	body := &watchBody{ReadCloser: response.Body, cancel: cancel, key: key, of: t.relister}
+	t.relister.open(body, epoch)
 	response.Body = body
 	return response, nil
 }
@@ -259,7 +259,7 @@ func (t relistTransport) check(watch *http.Request, version string) (*http.Respo
 	if order, err := resourceversion.CompareResourceVersion(list.Metadata.ResourceVersion, version); err != nil || order >= 0 {
 		return nil, nil //nolint:nilnil // versions without an order are all there is
 	}
-	t.ListAgain()
+	t.relister.ListAgain()
 	return expired(watch)
 }
 

@@ -107,9 +107,9 @@ func (b *blamed) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (miss
 	located, missing := b.subject.locate(ctx, vr)
 	var configuration map[string]any
 	if located != nil {
-		configuration = located.Object.Object
+		configuration = located.located.Object.Object
 		source := "spec.manifest of VidraResource " + vr.Name
-		if from := located.Object.Position.Source; located.Source() != nil {
+		if from := located.located.Object.Position.Source; located.located.Source() != nil {
 			source = from
 		}
 		b.sources = append(b.sources, vr.Name+": "+source)
@@ -124,7 +124,7 @@ func (b *blamed) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (miss
 		place := vr.Name
 		switch {
 		case located != nil && conf[i].Tokens != nil:
-			at := manifest.Position{Document: located.Object.Position.Document, Line: located.Line(conf[i].Tokens...)}
+			at := manifest.Position{Document: located.located.Object.Position.Document, Line: located.located.Line(conf[i].Tokens...)}
 			place += ": " + at.String()
 		case located != nil:
 			place += " (by Vidra)" // the label and the annotation that mark the object

@@ -87,9 +87,9 @@ func (c *Client) differs(ctx context.Context, q PreviewQuery) (differs []*differ
 		}
 		d := newDiffer(c, at, vr, moves)
 		if access.IsLocal(vr.Spec.Destination.Server) {
-			d.Scope = c.operator.scope
+			d.runner.Scope = c.operator.scope
 		}
-		d.Given, d.Beside, d.dropped, d.isNew = p.parts, p.beside, p.dropped[vr.Name], p.isNew
+		d.runner.Given, d.runner.Beside, d.dropped, d.isNew = p.parts, p.beside, p.dropped[vr.Name], p.isNew
 		differs = append(differs, d)
 	}
 	return differs, p.remarks, nil

@@ -100,7 +100,7 @@ func (o *ObjectDifference) groupKind() schema.GroupKind {
 
 // differ finds out the effect of an apply of a VidraResource.
 type differ struct {
-	*dryrun.Runner
+	runner *dryrun.Runner
 	// moves finds the other VidraResource of an object that moves.
 	moves *moves
 	// operator are the settings of the operator, and settings those for the VidraResource.
@@ -124,56 +124,56 @@ func newDiffer(c *Client, at *cluster.Cluster, vr *v1alpha1.VidraResource, other
 	runner := dryrun.New(c.dynamic, at, vr)
 	runner.Sources = c.sources
 	return &differ{
-		Runner: runner, moves: others, operator: &c.operator, settings: c.operator.settings(vr, runner.By), destination: c.destinationOf, wanted: map[object.Identity]bool{},
+		runner: runner, moves: others, operator: &c.operator, settings: c.operator.settings(vr, runner.By), destination: c.destinationOf, wanted: map[object.Identity]bool{},
 	}
 }
 
 // as returns a differ for the objects of another VidraResource, which this one receives.
 func (d *differ) as(former *v1alpha1.VidraResource) *differ {
-	runner := *d.Runner
+	runner := *d.runner
 	runner.By.Manager = v1alpha1.InstallationOf(former).FieldManager(former.Name)
 	settings := *d.settings
 	settings.Claimant.Manager = runner.By.Manager
-	return &differ{Runner: &runner, moves: d.moves, operator: d.operator, settings: &settings, destination: d.destination, wanted: d.wanted}
+	return &differ{runner: &runner, moves: d.moves, operator: d.operator, settings: &settings, destination: d.destination, wanted: d.wanted}
 }
 
 // resolve returns the objects of the manifest with the configurations of the operator. It fails for a manifest that the operator does not
 // apply.
 func (d *differ) resolve(ctx context.Context) (*desired.Resolved, error) {
 	var err error
-	if d.Holders, err = d.moves.holders(ctx, d.VR); err != nil {
-		return nil, fmt.Errorf("VidraResource %s: %w", d.VR.Name, err)
+	if d.runner.Holders, err = d.moves.holders(ctx, d.runner.VR); err != nil {
+		return nil, fmt.Errorf("VidraResource %s: %w", d.runner.VR.Name, err)
 	}
-	resolved, err := d.Objects(ctx)
+	resolved, err := d.runner.Objects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	state := &plan.State{Status: d.VR.Status}
+	state := &plan.State{Status: d.runner.VR.Status}
 	for _, o := range resolved.Objects {
 		o.Configuration = d.settings.Additions.ConfigurationOf(o.Configuration)
 		d.wanted[o.ID] = true
-		state.Manifest = append(state.Manifest, &plan.Object{ID: o.ID, Desired: o, Entry: owners.EntryOf(d.VR, o.ID)})
+		state.Manifest = append(state.Manifest, &plan.Object{ID: o.ID, Desired: o, Entry: owners.EntryOf(d.runner.VR, o.ID)})
 	}
-	for i := range d.VR.Status.ManagedResources {
-		if e := &d.VR.Status.ManagedResources[i]; !d.wanted[object.IdentityOf(e)] {
+	for i := range d.runner.VR.Status.ManagedResources {
+		if e := &d.runner.VR.Status.ManagedResources[i]; !d.wanted[object.IdentityOf(e)] {
 			state.Others = append(state.Others, &plan.Object{ID: object.IdentityOf(e), Entry: e})
 		}
 	}
-	if why := status.TooLarge(d.VR, state, 0); why != nil {
-		return nil, fmt.Errorf("VidraResource %s: %s", d.VR.Name, why.Message)
+	if why := status.TooLarge(d.runner.VR, state, 0); why != nil {
+		return nil, fmt.Errorf("VidraResource %s: %s", d.runner.VR.Name, why.Message)
 	}
 	return resolved, nil
 }
 
 func (d *differ) run(ctx context.Context) (*Difference, error) {
 	resolved := &desired.Resolved{} // of one that is being deleted
-	if d.VR.DeletionTimestamp.IsZero() {
+	if d.runner.VR.DeletionTimestamp.IsZero() {
 		var err error
 		if resolved, err = d.resolve(ctx); err != nil {
 			return nil, err
 		}
 	}
-	diff := &Difference{VidraResource: d.VR.Name, Suspended: d.VR.Spec.Suspend, Dropped: d.dropped}
+	diff := &Difference{VidraResource: d.runner.VR.Name, Suspended: d.runner.VR.Spec.Suspend, Dropped: d.dropped}
 	for _, u := range resolved.Unresolved {
 		diff.Objects = append(diff.Objects, d.unresolved(u, resolved))
 	}
@@ -227,8 +227,8 @@ func newObjectDifference(id object.Identity, gvk schema.GroupVersionKind) *Objec
 // compare compares an object of the manifest with the object in the cluster.
 func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDifference, error) {
 	diff := newObjectDifference(o.ID, o.GVK)
-	diff.Place = o.Place.In(d.VR)
-	live, err := d.Live(ctx, o)
+	diff.Place = o.Place.In(d.runner.VR)
+	live, err := d.runner.Live(ctx, o)
 	switch {
 	case apierrors.IsForbidden(err):
 		return diff.refused("you may not read it, so that it is not compared: " + err.Error()), nil
@@ -236,9 +236,9 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 		return nil, fmt.Errorf("read %s: %w", o.ID, err)
 	}
 	if live == nil && o.ID.Namespace != "" && d.wanted[object.Identity{GroupKind: object.NamespaceKind, Name: o.ID.Namespace}] {
-		if _, err := d.At.Dynamic().Resource(namespaces).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if _, err := d.runner.At.Dynamic().Resource(namespaces).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 			diff.Action, diff.Why = ActionCreate, "not checked, because the manifest has yet to create its namespace"
-			diff.Diff = d.unified(nil, o.Unstructured(), d.Disclosure(o))
+			diff.Diff = d.unified(nil, o.Unstructured(), d.runner.Disclosure(o))
 			return diff, nil
 		}
 	}
@@ -251,8 +251,8 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 		diff.Stays, diff.Why = len(desired.Differences(o.Unstructured(), live)) > 0, decision.Reason
 		return diff, nil
 	}
-	if live != nil && owners.OnlyClaimed(live, []owners.CoOwner{{Manager: d.By.Manager}}) {
-		former, err := d.moves.former(ctx, d.VR.Name, d.At.Name(), o.ID, live)
+	if live != nil && owners.OnlyClaimed(live, []owners.CoOwner{{Manager: d.runner.By.Manager}}) {
+		former, err := d.moves.former(ctx, d.runner.VR.Name, d.runner.At.Name(), o.ID, live)
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +273,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 	if diff = d.keep(diff, o, live); !slices.Contains([]string{ActionCreate, ActionChange, ActionAdopt, ActionReplace}, diff.Action) {
 		return diff, nil
 	}
-	if err := apply.CheckReferences(ctx, o, d.At, d.get); err != nil {
+	if err := apply.CheckReferences(ctx, o, d.runner.At, d.get); err != nil {
 		return diff.refused(err.Error()), nil
 	}
 	return diff, nil
@@ -281,7 +281,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 
 // get reads an object; nil if it is absent.
 func (d *differ) get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
-	live, err := d.At.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	live, err := d.runner.At.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // that it does not exist is no error here
 	}
@@ -303,7 +303,7 @@ func (d *differ) moved(ctx context.Context, diff *ObjectDifference, o *desired.O
 	if err != nil {
 		return nil, err
 	}
-	diff.From, diff.To = former.Name, d.VR.Name
+	diff.From, diff.To = former.Name, d.runner.VR.Name
 	switch diff.Action {
 	case ActionNone, ActionChange:
 		edit := diff.Why
@@ -320,7 +320,7 @@ func (d *differ) moved(ctx context.Context, diff *ObjectDifference, o *desired.O
 
 // completed reports whether an object that is absent has ended and is not created again, as the operator decides it.
 func (d *differ) completed(o *desired.Object) bool {
-	entry := owners.EntryOf(d.VR, o.ID)
+	entry := owners.EntryOf(d.runner.VR, o.ID)
 	if entry == nil || d.manifestChanged(entry, o) {
 		return false
 	}
@@ -335,24 +335,24 @@ func (o *ObjectDifference) refused(why string) *ObjectDifference {
 
 // dryRun has the API server apply an object without storing it.
 func (d *differ) dryRun(ctx context.Context, diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured) (*ObjectDifference, error) {
-	configuration, err := d.Configuration(ctx, o, live)
+	configuration, err := d.runner.Configuration(ctx, o, live)
 	if err != nil {
 		return nil, err
 	}
-	applied, err := d.Apply(ctx, o, configuration, false)
+	applied, err := d.runner.Apply(ctx, o, configuration, false)
 	if apierrors.IsConflict(err) {
 		if why := d.contested(ctx, diff, o, live, err); why != "" {
 			return diff.refused(why), nil
 		}
 	}
 	if err != nil {
-		applied, err = d.Apply(ctx, o, configuration, true)
+		applied, err = d.runner.Apply(ctx, o, configuration, true)
 	}
 	if err != nil {
-		return d.failed(ctx, diff, o, live, err, func() bool { return d.Acceptable(ctx, o) })
+		return d.failed(ctx, diff, o, live, err, func() bool { return d.runner.Acceptable(ctx, o) })
 	}
 	if live == nil {
-		diff.Action, diff.Diff = ActionCreate, d.unified(nil, applied, d.Disclosure(o))
+		diff.Action, diff.Diff = ActionCreate, d.unified(nil, applied, d.runner.Disclosure(o))
 		return diff, nil
 	}
 	return d.changed(ctx, diff, o, live, applied)
@@ -361,7 +361,7 @@ func (d *differ) dryRun(ctx context.Context, diff *ObjectDifference, o *desired.
 // contested adds the fields that an apply takes from others. It returns the reason for which the apply is refused: the
 // operator takes no field from another VidraResource. A missing object has no other owner.
 func (d *differ) contested(ctx context.Context, diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured, conflict error) (refused string) {
-	known := d.Disclosure(o, live)
+	known := d.runner.Disclosure(o, live)
 	for _, c := range owners.FieldConflictsIn(conflict) {
 		c.Field = object.FieldWithoutValues(c.Field, known)
 		diff.Conflicts = append(diff.Conflicts, FieldConflict(c))
@@ -375,7 +375,7 @@ func (d *differ) contested(ctx context.Context, diff *ObjectDifference, o *desir
 		return err.Error()
 	}
 	var elsewhere []owners.CoOwner
-	drift := d.isDrift(owners.EntryOf(d.VR, o.ID), o)
+	drift := d.isDrift(owners.EntryOf(d.runner.VR, o.ID), o)
 	if d.settings.Adopt != v1alpha1.AdoptAlways && !drift {
 		elsewhere = finder.Claimant.OwnersElsewhere(o.Key, live, others)
 	}
@@ -396,11 +396,11 @@ func (d *differ) failed(ctx context.Context, diff *ObjectDifference, o *desired.
 	if !isAnswer(err) {
 		return nil, fmt.Errorf("dry run of %s: %w", o.ID, err)
 	}
-	why := object.Explain(err, o.GVK, o.ID, d.Disclosure(o, live)).Message
+	why := object.Explain(err, o.GVK, o.ID, d.runner.Disclosure(o, live)).Message
 	invalid := live != nil && apierrors.IsInvalid(err) && !object.Denied(err)
 	var edit ownership.Addition
-	if invalid && d.Owns(live) {
-		edit = d.InTheWay(o, live)
+	if invalid && d.runner.Owns(live) {
+		edit = d.runner.InTheWay(o, live)
 	}
 	fields := object.InvalidFields(err)
 	switch {
@@ -413,7 +413,7 @@ func (d *differ) failed(ctx context.Context, diff *ObjectDifference, o *desired.
 		}
 		diff.Why = "an edit is in the way, which is removed first: " + why
 		return diff, nil
-	case !invalid, fields == nil, !o.SetsAll(fields) && d.isDrift(owners.EntryOf(d.VR, o.ID), o), !acceptable():
+	case !invalid, fields == nil, !o.SetsAll(fields) && d.isDrift(owners.EntryOf(d.runner.VR, o.ID), o), !acceptable():
 		return diff.refused(why), nil
 	}
 	return d.replaced(ctx, diff, o, live, object.Refusal{
@@ -423,7 +423,7 @@ func (d *differ) failed(ctx context.Context, diff *ObjectDifference, o *desired.
 
 // replaced is about an object that the API server accepts as a new one only: the operator decides whether it is deleted and created again.
 func (d *differ) replaced(ctx context.Context, diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured, refusal object.Refusal) (*ObjectDifference, error) {
-	entry := owners.EntryOf(d.VR, o.ID)
+	entry := owners.EntryOf(d.runner.VR, o.ID)
 	replacement := &apply.Replacement{Settings: d.settings, Object: o, Entry: entry, Live: live, Refusal: refusal, Drift: d.isDrift(entry, o)}
 	finder := d.finder()
 	var err error
@@ -431,7 +431,7 @@ func (d *differ) replaced(ctx context.Context, diff *ObjectDifference, o *desire
 		return diff.refused(err.Error()), nil
 	}
 	if d.settings.Force && o.ID.IsContainer() {
-		if replacement.Inside, err = finder.Contents(ctx, d.At, live); err != nil {
+		if replacement.Inside, err = finder.Contents(ctx, d.runner.At, live); err != nil {
 			return diff.refused(refusal.Answer + ". It is not known what it holds: " + object.Message(err, ownership.Disclose(false, false, false))), nil
 		}
 	}
@@ -466,7 +466,7 @@ func additions(changes []ownership.Change) []string {
 
 // changed compares an object with the result of the dry run.
 func (d *differ) changed(ctx context.Context, diff *ObjectDifference, o *desired.Object, live, applied *unstructured.Unstructured) (*ObjectDifference, error) {
-	if entry := owners.EntryOf(d.VR, o.ID); entry == nil || entry.UID == "" {
+	if entry := owners.EntryOf(d.runner.VR, o.ID); entry == nil || entry.UID == "" {
 		adopted, refused, err := d.mayTake(ctx, o, live, applied)
 		switch {
 		case err != nil:
@@ -477,13 +477,13 @@ func (d *differ) changed(ctx context.Context, diff *ObjectDifference, o *desired
 			diff.Action = ActionAdopt
 		}
 	}
-	owned, recorded := ownership.Of(live, d.By.Manager)
+	owned, recorded := ownership.Of(live, d.runner.By.Manager)
 	// The order of items is not owned. The result of a JSON patch that removes defaults first has the former owners.
-	if after, _ := ownership.Of(applied, d.By.Manager); !recorded || owned != after || !d.isDrift(owners.EntryOf(d.VR, o.ID), o) && nearer(o, live, applied) {
-		diff.Diff = d.unified(live, applied, d.Disclosure(o))
+	if after, _ := ownership.Of(applied, d.runner.By.Manager); !recorded || owned != after || !d.isDrift(owners.EntryOf(d.runner.VR, o.ID), o) && nearer(o, live, applied) {
+		diff.Diff = d.unified(live, applied, d.runner.Disclosure(o))
 	}
-	if d.Owns(live) {
-		diff.AlsoRemoved = additions(append(d.Added(o, live), d.byTools(o, live)...))
+	if d.runner.Owns(live) {
+		diff.AlsoRemoved = additions(append(d.runner.Added(o, live), d.byTools(o, live)...))
 	}
 	if diff.Action == ActionNone && (diff.Diff != "" || len(diff.AlsoRemoved) > 0) {
 		diff.Action = ActionChange
@@ -508,15 +508,15 @@ func (d *differ) mayTake(ctx context.Context, o *desired.Object, live, applied *
 	rival := (*owners.Conflict)(nil)
 	switch {
 	case errors.As(owners.RivalOf(others, o.Unstructured()), &rival):
-		return false, rival.AsFailure(nil, d.Disclosure(o, live)).Message, nil
+		return false, rival.AsFailure(nil, d.runner.Disclosure(o, live)).Message, nil
 	case d.settings.Claimant.Applied(live):
 		return false, "", nil
 	case len(others) >= owners.MaxOwners:
 		return false, owners.Crowded(others).Error(), nil
-	case d.Owns(live), slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }):
+	case d.runner.Owns(live), slices.ContainsFunc(others, func(other owners.CoOwner) bool { return other.Owns }):
 		return false, "", nil
 	}
-	return true, d.settings.Adoption(o.Key, live, applied, o.Unstructured(), d.Disclosure(o)).Decide().Reason, nil
+	return true, d.settings.Adoption(o.Key, live, applied, o.Unstructured(), d.runner.Disclosure(o)).Decide().Reason, nil
 }
 
 // byTools are the additions of users to an object that the policy for additions removes.
@@ -524,7 +524,7 @@ func (d *differ) byTools(o *desired.Object, live *unstructured.Unstructured) []o
 	if !policy.OfAdditions(d.settings.Additions.Policy).Reverts() {
 		return nil
 	}
-	return d.settings.Additions.In(live, o, d.By.Manager, d.Disclosure(o, live)).Changes
+	return d.settings.Additions.In(live, o, d.runner.By.Manager, d.runner.Disclosure(o, live)).Changes
 }
 
 // isDrift reports whether the operator applied the present configuration of an object, so that a difference is an edit.
@@ -536,7 +536,7 @@ func (d *differ) isDrift(entry *v1alpha1.ManagedResourceStatus, o *desired.Objec
 // one cannot be compared: it is the same if the operator has observed the spec, and its parts come from the cluster.
 func (d *differ) manifestChanged(entry *v1alpha1.ManagedResourceStatus, o *desired.Object) bool {
 	if entry.Configuration == "" || strings.HasPrefix(entry.Configuration, seal.Prefix) {
-		return d.VR.Status.ObservedGeneration != d.VR.Generation || d.Beside != nil && len(d.VR.Spec.ManifestFrom) > 0
+		return d.runner.VR.Status.ObservedGeneration != d.runner.VR.Generation || d.runner.Beside != nil && len(d.runner.VR.Spec.ManifestFrom) > 0
 	}
 	return entry.Configuration != o.Configuration
 }
@@ -556,13 +556,13 @@ func (d *differ) keep(diff *ObjectDifference, o *desired.Object, live *unstructu
 // decide returns the decision of the operator about an edit of an object. No policy delays a changed manifest, and spec.suspend, which
 // delays all writes, is reported by the difference of the VidraResource.
 func (d *differ) decide(o *desired.Object, live *unstructured.Unstructured) policy.Decision {
-	entry := owners.EntryOf(d.VR, o.ID)
+	entry := owners.EntryOf(d.runner.VR, o.ID)
 	if !d.isDrift(entry, o) {
 		return policy.Revert
 	}
 	decision, _ := d.settings.Decide(plan.Task{
 		Object: o, Known: &plan.Object{Entry: entry}, Why: plan.WhyDrift, Cause: trigger.Cause{Found: live, Deleted: live == nil},
-		Decision: policy.OfEdit(d.VR, entry.BreakGlass, d.settings.MaxBreakGlass, time.Now()),
+		Decision: policy.OfEdit(d.runner.VR, entry.BreakGlass, d.settings.MaxBreakGlass, time.Now()),
 	})
 	return decision
 }

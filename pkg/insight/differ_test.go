@@ -37,7 +37,7 @@ func differOf() *differ {
 	none := &moves{given: map[string]*v1alpha1.VidraResource{}, contents: map[string]content{}}
 	none.named = &owners.Named{Preview: none.all, Parts: none.partsOf}
 	none.others = func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }
-	return &differ{Runner: &dryrun.Runner{VR: vr, By: by, At: &cluster.Cluster{}}, moves: none, operator: &operator, settings: operator.settings(vr, by)}
+	return &differ{runner: &dryrun.Runner{VR: vr, By: by, At: &cluster.Cluster{}}, moves: none, operator: &operator, settings: operator.settings(vr, by)}
 }
 
 // entries are the managedFields of an object that shop applied, and that kubectl-edit wrote to since.
@@ -247,7 +247,7 @@ func TestDepartures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, diff := differOf(), &ObjectDifference{}
 			if tt.change != nil {
-				tt.change(d.VR)
+				tt.change(d.runner.VR)
 			}
 			live := objectOf(t, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page\n  namespace: shop\n  uid: \"1\"\n"+marks.Replace(tt.live))
 			id := object.IdentityIn(live)
@@ -258,7 +258,7 @@ func TestDepartures(t *testing.T) {
 			other.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{*entry}
 			d.moves.others = func(context.Context) ([]*v1alpha1.VidraResource, error) { return []*v1alpha1.VidraResource{other}, nil }
 			about := &departure{differ: d, diff: diff, entry: entry, key: trigger.ObjectKey{GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "shop", Name: "page"}, of: policy.Departure{
-				Live: live, Owned: d.Owns(live), Orphans: d.VR.Orphans(), Members: &policy.Members{}, Now: time.Now(), MoveEnds: time.Now().Add(time.Hour),
+				Live: live, Owned: d.runner.Owns(live), Orphans: d.runner.VR.Orphans(), Members: &policy.Members{}, Now: time.Now(), MoveEnds: time.Now().Add(time.Hour),
 			}}
 			got, err := about.describe(t.Context())
 			require.NoError(t, err)

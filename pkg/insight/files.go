@@ -22,7 +22,7 @@ type File struct {
 
 // parsedFile is a file with its objects.
 type parsedFile struct {
-	File
+	file File
 
 	objects []manifest.Object
 }
@@ -62,11 +62,11 @@ func (files parsedFiles) objects() []manifest.Object {
 func (files parsedFiles) parts() (parts []desired.Part, text string) {
 	texts := make([]string, 0, len(files))
 	for _, f := range files {
-		name := f.Name
+		name := f.file.Name
 		if len(files) == 1 {
 			name = "" // as spec.manifest
 		}
-		parts, texts = append(parts, desired.NewPart(name, f.Text, false)), append(texts, f.Text)
+		parts, texts = append(parts, desired.NewPart(name, f.file.Text, false)), append(texts, f.file.Text)
 	}
 	return parts, strings.Join(texts, "\n---\n")
 }

@@ -97,17 +97,17 @@ func ignored(vr *v1alpha1.VidraResource) []v1alpha1.IgnoreRule {
 
 // forecaster finds out which fields of a VidraResource others write.
 type forecaster struct {
-	*differ
+	differ *differ
 	// autoscalers are the HorizontalPodAutoscalers by their targets.
 	autoscalers map[object.Identity]string
 }
 
 func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
-	resolved, err := f.resolve(ctx)
+	resolved, err := f.differ.resolve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found := &Forecast{VidraResource: f.VR.Name, Fields: []ContestedField{}, Existing: ignored(f.VR), Applied: f.VR.Status.ObservedGeneration != 0}
+	found := &Forecast{VidraResource: f.differ.runner.VR.Name, Fields: []ContestedField{}, Existing: ignored(f.differ.runner.VR), Applied: f.differ.runner.VR.Status.ObservedGeneration != 0}
 	if found.Missing, err = f.findAutoscalers(ctx, resolved.Objects); err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (f *forecaster) findAutoscalers(ctx context.Context, objects []*desired.Obj
 		}
 	}
 	for _, namespace := range namespaces {
-		list, err := f.At.Dynamic().Resource(hpaResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		list, err := f.differ.runner.At.Dynamic().Resource(hpaResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		switch {
 		case apierrors.IsForbidden(err):
 			missing = append(missing, fmt.Sprintf("you may not list %s in namespace %q, which may write spec.replicas", hpaResource.GroupResource(), namespace))
@@ -199,7 +199,7 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []Con
 			found.add(strings.Join(replicas, "."), scaler, replicas)
 		}
 	}
-	live, err := f.Live(ctx, o)
+	live, err := f.differ.runner.Live(ctx, o)
 	switch {
 	case apierrors.IsForbidden(err):
 		return found.fields, fmt.Sprintf("%s: you may not read it: %s", o.ID, err), nil
@@ -208,20 +208,20 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []Con
 	case live == nil:
 		return found.fields, "", nil
 	}
-	configuration, err := f.Configuration(ctx, o, live)
+	configuration, err := f.differ.runner.Configuration(ctx, o, live)
 	if err != nil {
 		return nil, "", err
 	}
-	applied, err := f.Apply(ctx, o, configuration, true)
+	applied, err := f.differ.runner.Apply(ctx, o, configuration, true)
 	switch {
 	case err != nil && !isAnswer(err):
 		return nil, "", fmt.Errorf("dry run of %s: %w", o.ID, err)
 	case err != nil:
-		why := object.Explain(err, o.GVK, o.ID, f.Disclosure(o, live)).Message
+		why := object.Explain(err, o.GVK, o.ID, f.differ.runner.Disclosure(o, live)).Message
 		return found.fields, fmt.Sprintf("%s: %s", o.ID, why), nil
 	}
 	found.compare(live, applied)
-	if until := f.decide(o, live).Until; !until.IsZero() {
+	if until := f.differ.decide(o, live).Until; !until.IsZero() {
 		for i := range found.fields {
 			found.fields[i].NotBefore = &metav1.Time{Time: until}
 		}
@@ -231,16 +231,16 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []Con
 
 // contested collects the fields of one object that others write.
 type contested struct {
-	*forecaster
-	object *desired.Object
-	fields []ContestedField
+	forecaster *forecaster
+	object     *desired.Object
+	fields     []ContestedField
 }
 
 // add returns the entry of a field and the field manager that writes it.
 func (c *contested) add(field, manager string, tokens []string) *ContestedField {
 	o := c.object
 	writer := fmt.Sprintf("field manager %q", manager)
-	if hpa := c.autoscalers[o.ID]; hpa != "" && manager == scaler && slices.Equal(tokens, replicas) {
+	if hpa := c.forecaster.autoscalers[o.ID]; hpa != "" && manager == scaler && slices.Equal(tokens, replicas) {
 		writer = hpa
 	}
 	for i := range c.fields {
@@ -251,7 +251,7 @@ func (c *contested) add(field, manager string, tokens []string) *ContestedField 
 	c.fields = append(c.fields, ContestedField{
 		APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name,
 		Field: field, Writer: writer, tokens: tokens,
-		Fights: c.VR.DriftMode() == v1alpha1.DriftCorrect && !c.operator.Tools.Has(manager),
+		Fights: c.forecaster.differ.runner.VR.DriftMode() == v1alpha1.DriftCorrect && !c.forecaster.differ.operator.operator.Tools.Has(manager),
 	})
 	return &c.fields[len(c.fields)-1]
 }
@@ -259,7 +259,7 @@ func (c *contested) add(field, manager string, tokens []string) *ContestedField 
 // compare adds the fields that others own in an existing object with another value than the apply would set, and the history
 // of the fields that the apply would own.
 func (c *contested) compare(live, applied *unstructured.Unstructured) {
-	leaves, above := ownership.FieldsOf(applied, c.By.Manager, c.object.Unstructured().Object, c.Disclosure(c.object, live))
+	leaves, above := ownership.FieldsOf(applied, c.forecaster.differ.runner.By.Manager, c.object.Unstructured().Object, c.forecaster.differ.runner.Disclosure(c.object, live))
 	tokens := map[string][]string{}
 	for _, field := range slices.Concat(leaves, above) {
 		tokens[field.Path] = field.Tokens
@@ -267,7 +267,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 	foreign := func(manager string) bool {
 		return manager != "" && !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix)
 	}
-	for _, change := range ownership.Drift(live, applied, c.By.Manager, c.Disclosure(c.object)) {
+	for _, change := range ownership.Drift(live, applied, c.forecaster.differ.runner.By.Manager, c.forecaster.differ.runner.Disclosure(c.object)) {
 		// A field with the same value is co-owned. A value that was set through scale is changed again.
 		if foreign(change.Manager) && (change.Kind == ownership.Changed || change.Subresource == "scale") {
 			field := c.add(change.Path, change.Manager, tokens[change.Path])
@@ -276,7 +276,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 			}
 		}
 	}
-	for _, e := range c.VR.Status.History {
+	for _, e := range c.forecaster.differ.runner.VR.Status.History {
 		if !isAbout(e.Object, c.object.ID) || !foreign(e.Manager) {
 			continue
 		}
@@ -322,7 +322,7 @@ func (f *forecaster) locate(ctx context.Context, found *Forecast) error {
 		}
 		return 1
 	})
-	parts, err := f.Parts(ctx)
+	parts, err := f.differ.runner.Parts(ctx)
 	if err != nil {
 		return err
 	}
@@ -330,12 +330,12 @@ func (f *forecaster) locate(ctx context.Context, found *Forecast) error {
 		field := &found.Fields[i]
 		group := schema.FromAPIVersionAndKind(field.APIVersion, field.Kind).Group
 		id := object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: field.Kind}, Namespace: field.Namespace, Name: field.Name}
-		at, err := desired.Locate(f.VR, parts, id)
+		at, err := desired.Locate(f.differ.runner.VR, parts, id)
 		if err != nil {
 			return err
 		}
 		if at != nil {
-			field.Place = (&located{Located: at, vr: f.VR}).place(field.tokens...)
+			field.Place = (&located{located: at, vr: f.differ.runner.VR}).place(field.tokens...)
 		}
 	}
 	return nil

@@ -80,12 +80,12 @@ func (c *Client) Keep(ctx context.Context, of Target, files []File) (*Kept, erro
 	if at == nil {
 		return nil, fmt.Errorf("find %s in the manifest of VidraResource %s: %s", s.title(), vr.Name, why)
 	}
-	if at.Secret() {
+	if at.located.Secret() {
 		return nil, fmt.Errorf("the manifest of %s is in a Secret, whose values are not shown: change it at %s", s.title(), at.place())
 	}
-	k.Source, k.Before = at.Source(), at.Text()
+	k.Source, k.Before = at.located.Source(), at.located.Text()
 	name, in := "spec.manifest", at.start()
-	switch file, _ := at.File(); {
+	switch file, _ := at.located.File(); {
 	case k.Source == nil:
 		k.Managers = othersOfManifest(vr)
 	case source.IsArtifact(k.Source.Kind) && file == "":
@@ -97,7 +97,7 @@ func (c *Client) Keep(ctx context.Context, of Target, files []File) (*Kept, erro
 		key := source.KeyOf(vr, *k.Source)
 		name = path.Join(strings.ToLower(key.Kind), key.Namespace, key.Name, k.Source.Key)
 	}
-	return k, s.amend(k, edit, at.Located, name, in)
+	return k, s.amend(k, edit, at.located, name, in)
 }
 
 // othersOfManifest are the field managers of spec.manifest, but for the commands of Vidra.
@@ -134,13 +134,13 @@ func (s *subject) keepIn(k *Kept, files []File, edit *v1alpha1.HistoryEntry) err
 		return err
 	}
 	for _, f := range parsed {
-		at, err := desired.Locate(k.Owner, []desired.Part{desired.NewPart("", f.Text, false)}, s.id)
+		at, err := desired.Locate(k.Owner, []desired.Part{desired.NewPart("", f.file.Text, false)}, s.id)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+			return fmt.Errorf("%s: %w", f.file.Name, err)
 		}
 		if at != nil {
-			k.File, k.Before = f.Name, f.Text
-			return s.amend(k, edit, at, f.Name, f.Name)
+			k.File, k.Before = f.file.Name, f.file.Text
+			return s.amend(k, edit, at, f.file.Name, f.file.Name)
 		}
 	}
 	for _, f := range parsed {
@@ -151,19 +151,19 @@ func (s *subject) keepIn(k *Kept, files []File, edit *v1alpha1.HistoryEntry) err
 			inner, _, _ := unstructured.NestedString(obj.Object, "spec", "manifest")
 			at, err := desired.Locate(k.Owner, []desired.Part{desired.NewPart("", inner, false)}, s.id)
 			if err != nil || at == nil {
-				return errors.Join(fmt.Errorf("%s: VidraResource %s does not have %s", f.Name, obj.GetName(), s.title()), err)
+				return errors.Join(fmt.Errorf("%s: VidraResource %s does not have %s", f.file.Name, obj.GetName(), s.title()), err)
 			}
 			inside := *k
 			inside.Before = inner
-			if err := s.amend(&inside, edit, at, f.Name, "spec.manifest in "+f.Name); err != nil {
+			if err := s.amend(&inside, edit, at, f.file.Name, "spec.manifest in "+f.file.Name); err != nil {
 				return err
 			}
-			k.File, k.Before, k.Fields = f.Name, f.Text, inside.Fields
-			k.After, err = manifest.Amend(f.Text, obj.Position, []manifest.Amendment{{Path: []string{"spec", "manifest"}, Value: inside.After}}, manifest.Options{})
+			k.File, k.Before, k.Fields = f.file.Name, f.file.Text, inside.Fields
+			k.After, err = manifest.Amend(f.file.Text, obj.Position, []manifest.Amendment{{Path: []string{"spec", "manifest"}, Value: inside.After}}, manifest.Options{})
 			if err != nil {
-				return fmt.Errorf("%s: %w", f.Name, err)
+				return fmt.Errorf("%s: %w", f.file.Name, err)
 			}
-			k.Diff = patchOf(f.Name, k.Before, k.After)
+			k.Diff = patchOf(f.file.Name, k.Before, k.After)
 			return nil
 		}
 	}
@@ -264,7 +264,7 @@ var nameInPath = regexp.MustCompile(`^(?:\.?([^.\[\]" ]+)|\[("(?:[^"\\]|\\.)*")\
 
 // tokens returns the path of a field in the text of the manifest; nil if the text cannot have it.
 func (s *subject) tokens(vr *v1alpha1.VidraResource, at *desired.Located, field string) []string {
-	m := &ManagedBy{located: &located{Located: at, vr: vr}}
+	m := &ManagedBy{located: &located{located: at, vr: vr}}
 	if s.live != nil && !Remote(vr) {
 		m.addFields(s.live, signature(vr).Manager, ownership.Disclose(false, ownership.SensitivityOf(s.live), false))
 		for _, one := range m.configured {

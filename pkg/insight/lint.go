@@ -49,25 +49,25 @@ func Lint(files []File) Faults {
 	for _, f := range parsed {
 		for _, obj := range f.objects {
 			id := object.IdentityIn(obj.Unstructured)
-			if first, twice := seen[id]; twice && first != f.Name {
-				add(f.Name, fmt.Sprintf("%s: %s: %s has this object, too: remove one", obj.Position, id, first))
+			if first, twice := seen[id]; twice && first != f.file.Name {
+				add(f.file.Name, fmt.Sprintf("%s: %s: %s has this object, too: remove one", obj.Position, id, first))
 			}
-			seen[id] = f.Name
+			seen[id] = f.file.Name
 			if !isVidraResource(obj) {
 				continue
 			}
 			resources++
 			vr, problems, remarks := lintVidraResource(obj, objects)
 			for _, problem := range problems {
-				add(f.Name, fmt.Sprintf("%s: VidraResource %s: %s", obj.Position, obj.GetName(), problem))
+				add(f.file.Name, fmt.Sprintf("%s: VidraResource %s: %s", obj.Position, obj.GetName(), problem))
 			}
 			for _, fault := range healthcheck.Compile(vr.Spec.HealthChecks, nil).Faults() {
 				at := obj.Position
-				at.Line = manifest.Line(f.Text, at, []string{"spec", "healthChecks", strconv.Itoa(fault.Index), fault.Field})
-				add(f.Name, fmt.Sprintf("%s: VidraResource %s: %s", at, obj.GetName(), fault))
+				at.Line = manifest.Line(f.file.Text, at, []string{"spec", "healthChecks", strconv.Itoa(fault.Index), fault.Field})
+				add(f.file.Name, fmt.Sprintf("%s: VidraResource %s: %s", at, obj.GetName(), fault))
 			}
 			for _, remark := range remarks {
-				faults.Remarks = append(faults.Remarks, fmt.Sprintf("%s: %s: VidraResource %s: %s", f.Name, obj.Position, obj.GetName(), remark))
+				faults.Remarks = append(faults.Remarks, fmt.Sprintf("%s: %s: VidraResource %s: %s", f.file.Name, obj.Position, obj.GetName(), remark))
 			}
 		}
 	}

@@ -47,7 +47,7 @@ type Operator struct {
 
 // decisions are the settings of the operator in the form of its packages.
 type decisions struct {
-	Operator
+	operator Operator
 
 	scope        cluster.Scope
 	impersonated labels.Selector
@@ -55,20 +55,20 @@ type decisions struct {
 
 // decisions returns the settings as the packages of the operator have them.
 func (o Operator) decisions() (d decisions, err error) {
-	d.Operator = o
-	if d.Tools == nil {
-		d.Tools = ownership.DefaultTools
+	d.operator = o
+	if d.operator.Tools == nil {
+		d.operator.Tools = ownership.DefaultTools
 	}
-	if err := d.Tools.Validate(); err != nil {
+	if err := d.operator.Tools.Validate(); err != nil {
 		return d, fmt.Errorf("the tools of users: %w", err)
 	}
 	policies := []v1alpha1.AdditionsPolicy{"", v1alpha1.AdditionsKeep, v1alpha1.AdditionsWarn, v1alpha1.AdditionsRevert}
-	if !slices.Contains(policies, d.Additions) {
-		return d, fmt.Errorf("the policy for additions is %q: it must be Keep, Warn or Revert", d.Additions)
+	if !slices.Contains(policies, d.operator.Additions) {
+		return d, fmt.Errorf("the policy for additions is %q: it must be Keep, Warn or Revert", d.operator.Additions)
 	}
-	if d.MaxBreakGlass == nil {
+	if d.operator.MaxBreakGlass == nil {
 		longest := v1alpha1.DefaultMaxBreakGlass
-		d.MaxBreakGlass = &longest
+		d.operator.MaxBreakGlass = &longest
 	}
 	if d.scope, err = cluster.LocalScope(o.Namespaces...); err != nil {
 		return d, fmt.Errorf("the namespaces of the operator: %w", err)
@@ -84,9 +84,9 @@ func (o Operator) decisions() (d decisions, err error) {
 // sources reads what spec.manifestFrom names, with the rights of a user. The API server forwards requests for artifacts at Services.
 func (d *decisions) sources(config *rest.Config, at *cluster.Cluster) (source.Kinds, error) {
 	hosts := flux.ServiceHosts
-	if len(d.ArtifactHosts) > 0 {
+	if len(d.operator.ArtifactHosts) > 0 {
 		var err error
-		if hosts, err = flux.ParseHosts(strings.Join(d.ArtifactHosts, ",")); err != nil {
+		if hosts, err = flux.ParseHosts(strings.Join(d.operator.ArtifactHosts, ",")); err != nil {
 			return nil, fmt.Errorf("the hosts of artifacts: %w", err)
 		}
 	}
@@ -95,13 +95,13 @@ func (d *decisions) sources(config *rest.Config, at *cluster.Cluster) (source.Ki
 		return nil, err
 	}
 	kinds := source.Objects(nil)
-	maps.Copy(kinds, flux.Sources(flux.Options{Kinds: at, HTTP: client, AnyNamespace: d.CrossNamespaceSources}))
+	maps.Copy(kinds, flux.Sources(flux.Options{Kinds: at, HTTP: client, AnyNamespace: d.operator.CrossNamespaceSources}))
 	return kinds, nil
 }
 
 // accounts decides about the accounts that VidraResources name.
 func (d *decisions) accounts(cache client.Reader) access.Accounts {
-	return access.Accounts{Cache: cache, Required: d.RequireServiceAccount, Impersonated: d.impersonated}
+	return access.Accounts{Cache: cache, Required: d.operator.RequireServiceAccount, Impersonated: d.impersonated}
 }
 
 // settings are the settings of the operator for the objects of a VidraResource.
@@ -113,7 +113,7 @@ func (d *decisions) settings(vr *v1alpha1.VidraResource, by object.Signature) *p
 	return &plan.Settings{
 		Claimant: owners.Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: by.Manager, WithoutKeys: true},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents,
-		MaxBreakGlass: vr.MaxBreakGlass(*d.MaxBreakGlass), GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(inventory) }),
-		Additions: plan.AdditionsOf(vr, d.Additions, d.Tools), Tools: d.Tools,
+		MaxBreakGlass: vr.MaxBreakGlass(*d.operator.MaxBreakGlass), GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(inventory) }),
+		Additions: plan.AdditionsOf(vr, d.operator.Additions, d.operator.Tools), Tools: d.operator.Tools,
 	}
 }

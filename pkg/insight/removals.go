@@ -34,8 +34,8 @@ import (
 func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*ObjectDifference, error) {
 	uids := map[types.UID]bool{} // the API server may serve one object of the manifest in several groups
 	var left []*v1alpha1.ManagedResourceStatus
-	for i := range d.VR.Status.ManagedResources {
-		e := &d.VR.Status.ManagedResources[i]
+	for i := range d.runner.VR.Status.ManagedResources {
+		e := &d.runner.VR.Status.ManagedResources[i]
 		switch id := object.IdentityOf(e); {
 		case d.wanted[id]:
 			uids[types.UID(e.UID)] = e.UID != ""
@@ -73,7 +73,7 @@ func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, 
 			continue
 		}
 		members.Need(o.ID, o.Key)
-		live, err := d.Live(ctx, o)
+		live, err := d.runner.Live(ctx, o)
 		switch {
 		case err != nil && !apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("read %s: %w", o.ID, err)
@@ -82,7 +82,7 @@ func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, 
 		case live == nil:
 		case policy.KeptByAnnotation(live):
 			members.Keep(o.ID, o.Key)
-		case breakglass.Exempts(d.settings.AnswerTo(owners.EntryOf(d.VR, o.ID), o, live).Status, time.Now()):
+		case breakglass.Exempts(d.settings.AnswerTo(owners.EntryOf(d.runner.VR, o.ID), o, live).Status, time.Now()):
 			members.Undecided(o.ID, o.Key)
 		}
 	}
@@ -97,15 +97,15 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 		diff.Action, diff.Why = ActionPrune, d.left()+fmt.Sprintf(why, args...)
 		return diff, nil
 	}
-	if why := access.ObjectOutOfScope(d.Scope, id); why != nil && !d.VR.Orphans() {
+	if why := access.ObjectOutOfScope(d.runner.Scope, id); why != nil && !d.runner.VR.Orphans() {
 		members.Undecided(id, trigger.ObjectKey{})
 		return pruned(". It is not deleted: %s", why.Message)
 	}
-	mapping, err := d.At.MappingInAnyVersion(ctx, gvk)
+	mapping, err := d.runner.At.MappingInAnyVersion(ctx, gvk)
 	switch {
 	case meta.IsNoMatchError(err):
 		kind := policy.UnservedKind{GVK: gvk, Aggregated: e.Aggregated}
-		if kind.Definition, kind.Unknown = d.At.DefinitionOf(ctx, gvk.GroupKind()); !kind.Decide(d.VR.Orphans()).Waits() {
+		if kind.Definition, kind.Unknown = d.runner.At.DefinitionOf(ctx, gvk.GroupKind()); !kind.Decide(d.runner.VR.Orphans()).Waits() {
 			return nil, nil // the object is gone with its kind
 		}
 		members.Undecided(id, trigger.ObjectKey{})
@@ -113,8 +113,8 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 	case err != nil:
 		return nil, fmt.Errorf("find the kind of %s: %w", id, err)
 	}
-	key := trigger.ObjectKey{Cluster: d.At.Name(), GVR: mapping.GVR, Namespace: id.Namespace, Name: id.Name}
-	live, err := d.At.Dynamic().Resource(mapping.GVR).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	key := trigger.ObjectKey{Cluster: d.runner.At.Name(), GVR: mapping.GVR, Namespace: id.Namespace, Name: id.Name}
+	live, err := d.runner.At.Dynamic().Resource(mapping.GVR).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
@@ -125,7 +125,7 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 		return nil, fmt.Errorf("read %s: %w", id, err)
 	}
 	about := &departure{differ: d, diff: diff, key: key, entry: e, of: policy.Departure{
-		Live: live, Wanted: uids[live.GetUID()], Owned: d.Owns(live), Orphans: d.VR.Orphans(), UnmanagedContents: d.settings.UnmanagedContents,
+		Live: live, Wanted: uids[live.GetUID()], Owned: d.runner.Owns(live), Orphans: d.runner.VR.Orphans(), UnmanagedContents: d.settings.UnmanagedContents,
 		Members: members, Now: time.Now(), MoveEnds: time.Now().Add(time.Hour),
 	}}
 	return about.describe(ctx)
@@ -187,7 +187,7 @@ func (p *departure) kept(ctx context.Context, decision policy.Removal) {
 	p.diff.Action, p.diff.Why = ActionRelease, p.differ.left()
 	switch decision.Reason {
 	case policy.Orphaned:
-		if p.differ.VR.DeletionTimestamp.IsZero() {
+		if p.differ.runner.VR.DeletionTimestamp.IsZero() {
 			p.diff.Why += ", and spec.prune is false" + unmanaged
 		} else {
 			p.diff.Why += ", and spec.deletionPolicy is Orphan" + unmanaged
@@ -226,15 +226,15 @@ func (p *departure) removed(decision policy.Removal) {
 		return
 	}
 	p.diff.Action, p.diff.Why = ActionPrune, p.differ.left()
-	p.diff.Diff = p.differ.unified(p.of.Live, nil, ownership.Disclose(p.differ.WasSensitive(p.id()), ownership.SensitivityOf(p.of.Live), false))
+	p.diff.Diff = p.differ.unified(p.of.Live, nil, ownership.Disclose(p.differ.runner.WasSensitive(p.id()), ownership.SensitivityOf(p.of.Live), false))
 	if mentioned {
-		p.remarks += fmt.Sprintf(". It stays if %s %s has it in its manifest, which is not known: the manifest is invalid", v1alpha1.Kind, decision.Receiver.Name)
+		p.remarks += fmt.Sprintf(". It stays if %s %s has it in its manifest, which is not known: the manifest is invalid", v1alpha1.Kind, decision.Receiver.VidraResource.Name)
 	}
 	switch decision.Reason {
 	case policy.ReceiversUnknown:
 		name, cause := "another "+v1alpha1.Kind, ": "+decision.Cause
 		if receiver := decision.Receiver; receiver != nil {
-			name, cause = v1alpha1.Kind+" "+receiver.Name, ""
+			name, cause = v1alpha1.Kind+" "+receiver.VidraResource.Name, ""
 			if receiver.Unknown != nil {
 				cause = ": " + withoutValues(receiver.Unknown).Error()
 			}
@@ -260,9 +260,9 @@ func (p *departure) removed(decision policy.Removal) {
 // moved is about an object that another VidraResource has in its manifest.
 func (p *departure) moved(decision policy.Removal) {
 	receiver := decision.Receiver
-	p.diff.Action, p.diff.From, p.diff.To = ActionMove, p.differ.VR.Name, receiver.Name
-	p.diff.Why = "to VidraResource " + receiver.Name + ", which has it in its manifest"
-	if receiver.Spec.Suspend {
+	p.diff.Action, p.diff.From, p.diff.To = ActionMove, p.differ.runner.VR.Name, receiver.VidraResource.Name
+	p.diff.Why = "to VidraResource " + receiver.VidraResource.Name + ", which has it in its manifest"
+	if receiver.VidraResource.Spec.Suspend {
 		p.diff.Why += ", and applies it when its spec.suspend is false"
 	}
 	if decision.Reason == policy.RightsUnknown {
@@ -275,12 +275,12 @@ func (p *departure) id() object.Identity { return object.IdentityIn(p.of.Live) }
 
 // accountOf is the account of a VidraResource, NAMESPACE/NAME.
 func accountOf(receiver *owners.Receiver) string {
-	return receiver.Spec.Destination.Namespace + "/" + receiver.Spec.ServiceAccountName
+	return receiver.VidraResource.Spec.Destination.Namespace + "/" + receiver.VidraResource.Spec.ServiceAccountName
 }
 
 // left is the reason of a removal.
 func (d *differ) left() string {
-	if !d.VR.DeletionTimestamp.IsZero() {
+	if !d.runner.VR.DeletionTimestamp.IsZero() {
 		return "the VidraResource is being deleted"
 	}
 	return "it is no longer in the manifest"
@@ -313,7 +313,7 @@ func (p *departure) Owners(ctx context.Context) ([]owners.CoOwner, error) {
 // Receivers implements policy.Facts. If others than those in the files are unknown, those in the files decide.
 func (p *departure) Receivers(ctx context.Context) (iter.Seq[owners.Receiver], error) {
 	finder := p.differ.finder()
-	all, err := finder.Named.Receivers(ctx, p.differ.VR.Name, p.differ.At.Name(), []object.Identity{p.id()}, time.Time{})
+	all, err := finder.Named.Receivers(ctx, p.differ.runner.VR.Name, p.differ.runner.At.Name(), []object.Identity{p.id()}, time.Time{})
 	if len(all) > 0 {
 		err = nil
 	}
@@ -324,14 +324,14 @@ func (p *departure) Receivers(ctx context.Context) (iter.Seq[owners.Receiver], e
 func (p *departure) MayTake(ctx context.Context, receiver *owners.Receiver) (bool, error) {
 	may, err := p.differ.finder().MayTake(ctx, receiver.VidraResource, p.key)
 	if err == nil && !may {
-		p.remarks += fmt.Sprintf(". VidraResource %s has it in its manifest, and its ServiceAccount %s may not patch it", receiver.Name, accountOf(receiver))
+		p.remarks += fmt.Sprintf(". VidraResource %s has it in its manifest, and its ServiceAccount %s may not patch it", receiver.VidraResource.Name, accountOf(receiver))
 	}
 	return may, err
 }
 
 // Contents implements policy.Facts.
 func (p *departure) Contents(ctx context.Context) (owners.Inside, error) {
-	inside, err := p.differ.finder().Contents(ctx, p.differ.At, p.of.Live)
+	inside, err := p.differ.finder().Contents(ctx, p.differ.runner.At, p.of.Live)
 	return inside, withoutValues(err)
 }
 
@@ -340,7 +340,7 @@ func (d *differ) finder() *owners.Finder {
 	return &owners.Finder{
 		Claimant: d.settings.Claimant, Index: trigger.NewIndex(), VidraResources: reader{d.moves}, Named: d.moves.named,
 		MayTake: func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
-			may, err := mayPatch(ctx, d.At.Dynamic(), vr, key)
+			may, err := mayPatch(ctx, d.runner.At.Dynamic(), vr, key)
 			return may, withoutValues(err)
 		},
 		IsSame: d.isSame,
@@ -349,7 +349,7 @@ func (d *differ) finder() *owners.Finder {
 
 // isSame reports whether an object is also the object of its name at the destination of a VidraResource, as the operator finds it.
 func (d *differ) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
-	same, err := d.moves.identities.IsSame(ctx, d.At, key, live, func(ctx context.Context) (access.Destination, cluster.Scope, func(), error) {
+	same, err := d.moves.identities.IsSame(ctx, d.runner.At, key, live, func(ctx context.Context) (access.Destination, cluster.Scope, func(), error) {
 		at, err := d.destination(ctx, vr)
 		if err != nil {
 			return nil, cluster.Scope{}, nil, err
@@ -368,7 +368,7 @@ func (d *differ) coOwners(live *unstructured.Unstructured, find func() ([]owners
 	}
 	all = nil
 	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
-		if name, _ := v1alpha1.ParseFieldManager(manager); manager != d.By.Manager {
+		if name, _ := v1alpha1.ParseFieldManager(manager); manager != d.runner.By.Manager {
 			all = append(all, owners.CoOwner{Name: name, Manager: manager, Genuine: true, Owns: true})
 		}
 	}

@@ -234,8 +234,8 @@ func (s *subject) appliedBy(vr *v1alpha1.VidraResource) bool {
 
 // located is where the manifest of an owner has the object.
 type located struct {
-	*desired.Located
-	vr *v1alpha1.VidraResource
+	located *desired.Located
+	vr      *v1alpha1.VidraResource
 }
 
 // locate finds the object in the manifest of an owner; nil if it cannot be found, with the reason.
@@ -268,7 +268,7 @@ func (s *subject) disclosure(ctx context.Context) ownership.Disclosure {
 			before = true
 		}
 		if at := s.locations[vr.Name].at; at != nil {
-			versions = append(versions, at.Object.Unstructured)
+			versions = append(versions, at.located.Object.Unstructured)
 		}
 	}
 	return ownership.Disclose(before, false, false).With(versions...)
@@ -296,19 +296,19 @@ func (s *subject) locateIn(ctx context.Context, vr *v1alpha1.VidraResource) (*lo
 	case found == nil:
 		return nil, "the manifest does not have the object any more"
 	}
-	return &located{Located: found, vr: vr}, ""
+	return &located{located: found, vr: vr}, ""
 }
 
 // place is where a field of the object is in the manifest.
 func (l *located) place(path ...string) string {
-	at := *l.Located
-	at.Object.Position.Line, at.Object.Position.Item = l.Line(path...), 0
+	at := *l.located
+	at.Object.Position.Line, at.Object.Position.Item = l.located.Line(path...), 0
 	return at.In(l.vr)
 }
 
 // start is where the lines of the part of the manifest that has the object are counted from.
 func (l *located) start() string {
-	if from := l.Source(); from != nil && source.IsArtifact(from.Kind) {
+	if from := l.located.Source(); from != nil && source.IsArtifact(from.Kind) {
 		return "the file"
 	} else if from != nil {
 		return "key " + from.Key
@@ -318,7 +318,7 @@ func (l *located) start() string {
 
 // how is the command that edits the part of the manifest that has the object.
 func (l *located) how() string {
-	from := l.Source()
+	from := l.located.Source()
 	if from == nil {
 		return "kubectl edit vidraresource " + l.vr.Name
 	}

@@ -30,7 +30,7 @@ func (d *differ) ownsStatus(obj *unstructured.Unstructured) bool {
 	if obj == nil {
 		return false
 	}
-	fields, _ := ownership.FieldsOf(obj, d.By.Manager, nil, ownership.Disclosure{})
+	fields, _ := ownership.FieldsOf(obj, d.runner.By.Manager, nil, ownership.Disclosure{})
 	return slices.ContainsFunc(fields, func(f ownership.Field) bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") })
 }
 

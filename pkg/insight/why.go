@@ -169,7 +169,7 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 		if m.located, why = s.locate(ctx, vr); why != "" {
 			e.Missing = append(e.Missing, "where the manifest has it: "+why)
 		} else {
-			m.Apply = v1alpha1.ApplyPolicy(m.located.Object.GetAnnotations()[v1alpha1.ApplyAnnotation])
+			m.Apply = v1alpha1.ApplyPolicy(m.located.located.Object.GetAnnotations()[v1alpha1.ApplyAnnotation])
 			m.DefinedIn, m.EditWith, m.LinesFrom = m.located.place(), m.located.how(), m.located.start()
 		}
 		if s.live != nil && !Remote(vr) {
@@ -203,7 +203,7 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 func (m *ManagedBy) addFields(live *unstructured.Unstructured, manager string, known ownership.Disclosure) {
 	var configuration map[string]any
 	if m.located != nil {
-		configuration = m.located.Object.Object
+		configuration = m.located.located.Object.Object
 	}
 	leaves, above := ownership.FieldsOf(live, manager, configuration, known)
 	m.Fields = paths(leaves)
@@ -216,9 +216,9 @@ func (m *ManagedBy) addFields(live *unstructured.Unstructured, manager string, k
 			listed := slices.ContainsFunc(m.configured, func(f ownership.Field) bool { return f.Path == field.Path })
 			switch {
 			case listed || field.Tokens == nil || entry.Subresource == "status":
-			case m.located.Exemptions.Controlled(field.Tokens):
+			case m.located.located.Exemptions.Controlled(field.Tokens):
 				m.Controlled = append(m.Controlled, field.Path)
-			case m.located.Exemptions.Exempts(entry.Manager, field.Tokens):
+			case m.located.located.Exemptions.Exempts(entry.Manager, field.Tokens):
 				m.Left = append(m.Left, field.Path)
 			default:
 				m.configured = append(m.configured, field)

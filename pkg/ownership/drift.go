@@ -189,14 +189,14 @@ func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) 
 
 // setManager sets the manager that made a change; nil means that it is unknown.
 func (c *Change) setManager(e *entry) {
-	if e != nil && e.text("manager") != beforeFirstApply {
-		c.Manager, c.Operation, c.Subresource, c.Time = e.text("manager"), e.text("operation"), e.text("subresource"), e.when
+	if e != nil && e.record.text("manager") != beforeFirstApply {
+		c.Manager, c.Operation, c.Subresource, c.Time = e.record.text("manager"), e.record.text("operation"), e.record.text("subresource"), e.when
 	}
 }
 
 // entry is an entry of managedFields whose set is read when it is asked for.
 type entry struct {
-	record
+	record record
 	// index is its place in managedFields; negative for unowned fields.
 	index int
 	when  time.Time
@@ -212,7 +212,7 @@ type entry struct {
 // all is the whole set of the entry.
 func (e *entry) all() *fieldpath.Set {
 	if e.set == nil {
-		e.set = setOf(e.fields())
+		e.set = setOf(e.record.fields())
 	}
 	return e.set
 }

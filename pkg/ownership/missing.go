@@ -83,7 +83,7 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 			value, there := fields[name]
 			s.missingChild(&p, fieldpath.PathElement{FieldName: &name}, conf[name], value, there, ours, all, path)
 		}
-		if s.Scope == Defaults {
+		if s.undo.Scope == Defaults {
 			p.dropped = droppedFields(conf, fields, ours)
 		}
 	case []any:
@@ -141,14 +141,14 @@ func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, l
 	oursBelow, oursNested := ours.Children.Get(element)
 	owned := ours.Members.Has(element) || oursNested
 	switch {
-	case !there && (owned || conf == nil || !s.recorded && s.Scope == BesideRemoved && isEmpty(conf)):
+	case !there && (owned || conf == nil || !s.recorded && s.undo.Scope == BesideRemoved && isEmpty(conf)):
 	case !there:
 		p.here = true
 		s.lost = append(s.lost, s.change(Removed, at, nil, conf))
 	case !nested && all.Members.Has(element), isScalar(conf):
 		// A scalar, or a map or list that is owned as a whole.
-		if (!owned || s.Scope == Defaults) && digestOf(conf) != digestOf(live) {
-			p.here = p.here || s.Scope >= BesideChanged
+		if (!owned || s.undo.Scope == Defaults) && digestOf(conf) != digestOf(live) {
+			p.here = p.here || s.undo.Scope >= BesideChanged
 			s.lost = append(s.lost, s.change(Changed, at, live, conf))
 		}
 	default:

@@ -21,7 +21,7 @@ func patchOf(all []*entry, manager, apiVersion string) []PatchOp {
 	var tests, changes, removals []PatchOp
 	write := func(e *entry, set *fieldpath.Set) {
 		at := fmt.Sprintf("/metadata/managedFields/%d", e.index)
-		tests = append(tests, PatchOp{"test", at + "/manager", e.text("manager")}, PatchOp{"test", at + "/fieldsV1", e.fields()})
+		tests = append(tests, PatchOp{"test", at + "/manager", e.record.text("manager")}, PatchOp{"test", at + "/fieldsV1", e.record.fields()})
 		if set.Empty() {
 			removals = append(removals, PatchOp{Op: "remove", Path: at})
 		} else {

@@ -11,12 +11,12 @@ import (
 
 // findRemoved finds the fields that an edit removed. ours is the set of Manager after the edit.
 func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.Set) {
-	s.touched = s.missing(s.Configuration, found.Object, ours, unionOf(s.owners), nil)
-	switch s.Scope {
+	s.touched = s.missing(s.undo.Configuration, found.Object, ours, unionOf(s.owners), nil)
+	switch s.undo.Scope {
 	case Everything:
 		s.touched = &parents{here: true}
 	case Defaults:
-		if within := s.touched.within(s.Refused, nil); within != nil {
+		if within := s.touched.within(s.undo.Refused, nil); within != nil {
 			s.touched = within
 		}
 	case BesideRemoved, BesideChanged, SinceApply:
@@ -36,7 +36,7 @@ func unionOf(all []*entry) *fieldpath.Set {
 
 // search is an Undo at work on an object.
 type search struct {
-	Undo
+	undo     Undo
 	live     *unstructured.Unstructured
 	withheld bool
 	// recorded reports that Manager had an entry when the edit was found.
@@ -60,25 +60,25 @@ type root struct {
 
 // mayHaveAdded reports whether the set of an entry may have come with the edit.
 func (s *search) mayHaveAdded(e *entry) bool {
-	manager := e.text("manager")
+	manager := e.record.text("manager")
 	switch {
-	case e.ours, e.text("subresource") != "":
+	case e.ours, e.record.text("subresource") != "":
 		return false
-	case s.Scope == Defaults:
+	case s.undo.Scope == Defaults:
 		created := s.live.GetCreationTimestamp()
-		return e.staleOwner(DefaultTools) && (manager == beforeFirstApply || !e.when.After(created.Time)) // that entry has the time at which it was made up
-	case s.Editors != nil && !slices.Contains(s.Editors, manager):
+		return e.record.staleOwner(DefaultTools) && (manager == beforeFirstApply || !e.when.After(created.Time)) // that entry has the time at which it was made up
+	case s.undo.Editors != nil && !slices.Contains(s.undo.Editors, manager):
 		return false
-	case e.applies() && (s.Scope == BesideRemoved || strings.HasPrefix(manager, s.Prefix)):
+	case e.record.applies() && (s.undo.Scope == BesideRemoved || strings.HasPrefix(manager, s.undo.Prefix)):
 		return false
-	case strings.HasPrefix(manager, s.Prefix) && (!s.BeforeKnown || manager != s.Manager && applied(s.live, manager) != nil):
+	case strings.HasPrefix(manager, s.undo.Prefix) && (!s.undo.BeforeKnown || manager != s.undo.Manager && applied(s.live, manager) != nil):
 		return false // what an admission webhook added to an apply
-	case s.BeforeKnown && (!s.Unobserved || !s.recorded || manager == beforeFirstApply):
+	case s.undo.BeforeKnown && (!s.undo.Unobserved || !s.recorded || manager == beforeFirstApply):
 		return true
-	case s.Unobserved && !s.BeforeKnown && s.Scope != SinceApply:
+	case s.undo.Unobserved && !s.undo.BeforeKnown && s.undo.Scope != SinceApply:
 		return false
 	case manager == beforeFirstApply:
-		return s.Scope > BesideRemoved
+		return s.undo.Scope > BesideRemoved
 	default:
 		return s.recorded && !e.when.Before(s.lastApplied())
 	}
@@ -87,7 +87,7 @@ func (s *search) mayHaveAdded(e *entry) bool {
 // lastApplied is when an apply of Manager last changed the object.
 func (s *search) lastApplied() (last time.Time) {
 	for r := range records(s.live) {
-		if r.text("manager") == s.Manager && r.applies() && r.time().After(last) {
+		if r.text("manager") == s.undo.Manager && r.applies() && r.time().After(last) {
 			last = r.time()
 		}
 	}
@@ -100,7 +100,7 @@ func (s *search) collectAll(ours *fieldpath.Set) {
 	for _, e := range s.editors {
 		e.taken = nil
 		s.collect(e, level{
-			set: e.all(), ours: ours, conf: &node{live: s.Configuration}, configured: true, live: &node{live: s.live.Object}, touched: s.touched,
+			set: e.all(), ours: ours, conf: &node{live: s.undo.Configuration}, configured: true, live: &node{live: s.live.Object}, touched: s.touched,
 		})
 	}
 }
@@ -109,7 +109,7 @@ func (s *search) collectAll(ours *fieldpath.Set) {
 func (s *search) excludeAmbiguous() (excluded bool) {
 	managers := map[*parents]string{}
 	for _, r := range s.roots {
-		parent, manager := s.touched.governing(r.path), r.entry.text("manager")
+		parent, manager := s.touched.governing(r.path), r.entry.record.text("manager")
 		if first, known := managers[parent]; known && first != manager {
 			parent.here, excluded = false, true
 		}
@@ -152,7 +152,7 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 	for _, element := range elements(at.set) {
 		key, err := fieldpath.SerializePathElement(element)
 		value, there := at.live.child(element)
-		if err != nil || !there || s.Scope >= SinceApply && len(at.path) == 0 && key == "f:metadata" {
+		if err != nil || !there || s.undo.Scope >= SinceApply && len(at.path) == 0 && key == "f:metadata" {
 			kept++ // written through a version that has another path for it, or metadata of the object
 			continue
 		}
@@ -176,9 +176,9 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 		}
 		took, left := 0, 0
 		if at.set.Members.Has(element) {
-			isNew := !sub.configured && !s.Before.has(sub.hash.short())
+			isNew := !sub.configured && !s.undo.Before.has(sub.hash.short())
 			e.wrote = e.wrote || isNew
-			if isNew && added && (s.Keep == nil || !s.Keep(e.text("manager"), sub.names)) {
+			if isNew && added && (s.undo.Keep == nil || !s.undo.Keep(e.record.text("manager"), sub.names)) {
 				e.take(sub.path)
 				took++
 			} else {
@@ -203,7 +203,7 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 func (s *search) collectBelow() {
 	for _, r := range s.roots {
 		for _, e := range s.entries {
-			if e.ours || e == r.entry || e.text("subresource") != "" || e.applies() && strings.HasPrefix(e.text("manager"), s.Prefix) {
+			if e.ours || e == r.entry || e.record.text("subresource") != "" || e.record.applies() && strings.HasPrefix(e.record.text("manager"), s.undo.Prefix) {
 				continue
 			}
 			below := e.all()
@@ -221,7 +221,7 @@ func (s *search) collectBelow() {
 
 // addition is the result of the search.
 func (s *search) addition() Addition {
-	a := Addition{Lost: s.lost, Patch: patchOf(s.entries, s.Manager, s.live.GetAPIVersion())}
+	a := Addition{Lost: s.lost, Patch: patchOf(s.entries, s.undo.Manager, s.live.GetAPIVersion())}
 	for _, e := range s.editors {
 		if e.wrote {
 			a.authors = append(a.authors, e)
@@ -242,7 +242,7 @@ func (s *search) addition() Addition {
 // change returns a Change of the object. The owner of a field that exists is the manager that
 // changed it.
 func (s *search) change(kind ChangeKind, path fieldpath.Path, found, restored any) Change {
-	w := walker{manager: s.Manager, withheld: s.withheld, entries: s.owners}
+	w := walker{manager: s.undo.Manager, withheld: s.withheld, entries: s.owners}
 	if kind != Changed {
 		w.entries = nil
 	}

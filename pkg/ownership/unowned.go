@@ -18,7 +18,7 @@ func (s *search) addUnowned() {
 	for r := range records(s.live) {
 		owned = owned.Union(setOf(r.fields()))
 	}
-	set := s.unowned(s.live.Object, &node{live: s.Configuration}, owned, s.touched, nil)
+	set := s.unowned(s.live.Object, &node{live: s.undo.Configuration}, owned, s.touched, nil)
 	if !set.Empty() {
 		e := &entry{index: -1, set: set}
 		s.entries, s.editors = append(s.entries, e), append(s.editors, e)

@@ -223,7 +223,7 @@ func (w *Watches) owners(key Key) []trigger.Owner {
 
 // revisionOf is the kept part of an object: its name and its revision.
 type revisionOf struct {
-	metav1.PartialObjectMetadata
+	object metav1.PartialObjectMetadata
 
 	revision string
 }
@@ -236,7 +236,7 @@ func revisionOnly(kind Source) cache.TransformFunc {
 			return obj, nil
 		}
 		kept := &revisionOf{revision: kind.Revision(obj)}
-		kept.Namespace, kept.Name, kept.ResourceVersion = whole.GetNamespace(), whole.GetName(), whole.GetResourceVersion()
+		kept.object.Namespace, kept.object.Name, kept.object.ResourceVersion = whole.GetNamespace(), whole.GetName(), whole.GetResourceVersion()
 		return kept, nil
 	}
 }

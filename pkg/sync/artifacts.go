@@ -23,11 +23,11 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if p := check(r.is, a); p != nil {
 		return false, p
 	}
-	live, err := r.live(ctx, r.Cache, a.ID)
+	live, err := r.live(ctx, r.reconciler.Cache, a.ID)
 	if err != nil {
 		return false, err
 	}
-	want, err := settings(r.is, a.ID, r.Installation)
+	want, err := settings(r.is, a.ID, r.reconciler.Installation)
 	if err != nil {
 		return false, newProblem(a.ID, v1alpha1.ArtifactRefused, "%s", err)
 	}
@@ -38,7 +38,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if p := r.session.unfitFor(a); p != nil {
 		return false, p
 	}
-	done, err := r.slots.take(ctx)
+	done, err := r.reconciler.slots.take(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -61,8 +61,8 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha1.VidraResource, error) {
 	vr, key := &v1alpha1.VidraResource{}, types.NamespacedName{Name: nameOf(r.is, id)}
 	err := from.Get(ctx, key, vr)
-	if apierrors.IsNotFound(err) && r.Shard != "" && from == r.Cache {
-		err = r.API.Get(ctx, key, vr)
+	if apierrors.IsNotFound(err) && r.reconciler.Shard != "" && from == r.reconciler.Cache {
+		err = r.reconciler.API.Get(ctx, key, vr)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // that it does not exist is no error
@@ -88,7 +88,7 @@ func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha
 				"VidraResource %s belongs to %s %s: give one of the two another spec.template.nameSuffix, or delete the other one with --cascade=orphan", vr.Name, owner.Kind, owner.Name)
 		}
 	}
-	if other := vr.Labels[v1alpha1.InstallationLabel]; v1alpha1.Installation(other) != r.Installation {
+	if other := vr.Labels[v1alpha1.InstallationLabel]; v1alpha1.Installation(other) != r.reconciler.Installation {
 		return nil, newProblem(id, v1alpha1.ArtifactConflict,
 			"VidraResource %s is of another installation of Vidra (its label %s is %q): set spec.template.nameSuffix, or change the label", vr.Name, v1alpha1.InstallationLabel, other)
 	}
@@ -101,7 +101,7 @@ func (r *run) dangling(ctx context.Context, owner *metav1.OwnerReference) (bool,
 		return false, nil
 	}
 	other := &v1alpha1.InfrahubSync{}
-	err := r.API.Get(ctx, types.NamespacedName{Name: owner.Name}, other)
+	err := r.reconciler.API.Get(ctx, types.NamespacedName{Name: owner.Name}, other)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("read InfrahubSync %s: %w", owner.Name, err)
 	}
@@ -117,7 +117,7 @@ func (r *run) dropDanglingController(ctx context.Context, live *v1alpha1.VidraRe
 	changed := live.DeepCopy()
 	changed.OwnerReferences = slices.DeleteFunc(changed.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
 	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
-	return r.Client.Patch(ctx, changed, patch, client.FieldOwner(FieldManager))
+	return r.reconciler.Client.Patch(ctx, changed, patch, client.FieldOwner(FieldManager))
 }
 
 // current reports whether a VidraResource has the content of an artifact and all settings.
@@ -150,7 +150,7 @@ func (r *run) content(ctx context.Context, a infrahub.Artifact) (content, error)
 	if a.ContentType = contentType; !readable(contentType) && !strings.HasPrefix(contentType, "text/plain") { // which servers send for any text
 		return content{}, check(r.is, a)
 	}
-	done, err := r.parsing.take(ctx) // it may take much memory
+	done, err := r.reconciler.parsing.take(ctx) // it may take much memory
 	if err != nil {
 		return content{}, err
 	}
@@ -210,7 +210,7 @@ func (r *run) writeResource(ctx context.Context, id string, u *unstructured.Unst
 	if !apierrors.IsInvalid(err) {
 		return asProblem(id, name, text, err)
 	}
-	if _, other := r.live(ctx, r.API, id); other != nil {
+	if _, other := r.live(ctx, r.reconciler.API, id); other != nil {
 		return other
 	}
 	return asProblem(id, name, text, err)
@@ -236,7 +236,7 @@ func (r *run) noteWrite(live *v1alpha1.VidraResource, u *unstructured.Unstructur
 // patch applies an object as the field manager of the InfrahubSync.
 func (r *run) patch(ctx context.Context, u *unstructured.Unstructured) error {
 	manager := client.FieldOwner(FieldManager + "-" + v1alpha1.LabelValue(r.is.Name))
-	return r.Client.Patch(ctx, u, client.Apply, manager, client.ForceOwnership) //nolint:staticcheck // Client.Apply takes no unstructured object with its answer
+	return r.reconciler.Client.Patch(ctx, u, client.Apply, manager, client.ForceOwnership) //nolint:staticcheck // Client.Apply takes no unstructured object with its answer
 }
 
 // asProblem returns the problem of an artifact that the API server refused, without a value of the manifest that is never shown; nil

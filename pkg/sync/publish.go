@@ -55,7 +55,7 @@ func refusedPublication(reason, format string, args ...any) error {
 // publish publishes the artifacts of a complete answer as the files of one ExternalArtifact: all of them or, while one has a problem, none. The former publication
 // stays then. The error concerns all artifacts.
 func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error {
-	if r.Publication == nil {
+	if r.reconciler.Publication == nil {
 		return refusedPublication(v1alpha1.SyncReasonSpecInvalid,
 			"spec.publish needs an operator that serves artifacts: give it the flags --infrahub-publish-bind-address and --infrahub-publish-url")
 	}
@@ -68,7 +68,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 		_, before.Digest, _ = strings.Cut(r.is.Status.PublishedRevision, "@")
 	}
 	if id := r.publicationID(artifacts); id != "" && id == r.session.publicationID && before != (published{}) && before == r.session.published {
-		_, err := r.Publication.Store.Load(ctx, r.is.UID, before.sum())
+		_, err := r.reconciler.Publication.Store.Load(ctx, r.is.UID, before.sum())
 		if !errors.Is(err, archive.ErrNotKept) {
 			r.notePublished(artifacts, before)
 			return err
@@ -87,12 +87,12 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 		return err
 	}
 	owner := *metav1.NewControllerRef(r.is, v1alpha1.GroupVersion.WithKind(v1alpha1.SyncKind))
-	if err := r.Publication.Store.Save(ctx, owner, packed); err != nil {
+	if err := r.reconciler.Publication.Store.Save(ctx, owner, packed); err != nil {
 		return err
 	}
 	path := archive.PathOf(r.is.UID, packed.Digest)
 	after := published{
-		URL: strings.TrimSuffix(r.Publication.URL, "/") + "/" + path, Digest: digest, Revision: r.is.Spec.Source.TargetBranch + "@" + digest,
+		URL: strings.TrimSuffix(r.reconciler.Publication.URL, "/") + "/" + path, Digest: digest, Revision: r.is.Spec.Source.TargetBranch + "@" + digest,
 	}
 	r.notePublished(artifacts, after)
 	if after != before {
@@ -100,7 +100,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 			return err
 		}
 		r.result.published = after.Revision
-		if err := r.Publication.Store.Retain(ctx, r.is.UID, packed.Digest, before.sum()); err != nil {
+		if err := r.reconciler.Publication.Store.Retain(ctx, r.is.UID, packed.Digest, before.sum()); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (r *run) file(ctx context.Context, a infrahub.Artifact) (string, error) {
 	if p := r.session.unfitFor(a); p != nil {
 		return "", p
 	}
-	done, err := r.slots.take(ctx)
+	done, err := r.reconciler.slots.take(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -182,7 +182,7 @@ func (r *run) externalArtifact(ctx context.Context) (*unstructured.Unstructured,
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(externalArtifact)
 	key := types.NamespacedName{Namespace: r.is.Spec.Publish.Namespace, Name: r.is.ArtifactName()}
-	err := r.API.Get(ctx, key, u)
+	err := r.reconciler.API.Get(ctx, key, u)
 	switch {
 	case meta.IsNoMatchError(err):
 		return nil, errors.New("the API server does not serve ExternalArtifacts: install the CustomResourceDefinitions of Flux 2.7 or later")
@@ -214,7 +214,7 @@ func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNo
 		return false, nil
 	}
 	var former []string
-	content, err := r.Publication.Store.Load(ctx, r.is.UID, before.sum())
+	content, err := r.reconciler.Publication.Store.Load(ctx, r.is.UID, before.sum())
 	if err == nil {
 		former, err = archive.Names(content)
 	}
@@ -273,7 +273,7 @@ func (r *run) writeExternalArtifact(ctx context.Context, owner metav1.OwnerRefer
 			"observedGeneration": u.GetGeneration(), "message": "published by InfrahubSync " + r.is.Name + ": " + is.Revision,
 		}},
 	}
-	err := r.Client.Status().Patch(ctx, status, client.Apply, client.FieldOwner(FieldManager+"-"+v1alpha1.LabelValue(r.is.Name)), client.ForceOwnership) //nolint:staticcheck // as in patch
+	err := r.reconciler.Client.Status().Patch(ctx, status, client.Apply, client.FieldOwner(FieldManager+"-"+v1alpha1.LabelValue(r.is.Name)), client.ForceOwnership) //nolint:staticcheck // as in patch
 	if err != nil {
 		return fmt.Errorf("write the status of ExternalArtifact %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}

@@ -91,9 +91,9 @@ const deleteAttempts = 3
 // listed, they come from the API server, since the cache may lack some that were written recently: then more than half seem to
 // be gone. listed are the names of the VidraResources of listed artifacts.
 func (r *run) controlled(ctx context.Context, listed map[string]bool) (found []*v1alpha1.VidraResource, err error) {
-	if r.Shard == "" && !r.session.wroteOthers(listed) {
+	if r.reconciler.Shard == "" && !r.session.wroteOthers(listed) {
 		list := &v1alpha1.VidraResourceList{}
-		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.reconciler.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list VidraResources: %w", err)
 		}
 		gone := false
@@ -113,7 +113,7 @@ func (r *run) controlled(ctx context.Context, listed map[string]bool) (found []*
 func (r *run) controlledNow(ctx context.Context) (found []*v1alpha1.VidraResource, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind + "List"))
-	if err := r.API.List(ctx, list); err != nil {
+	if err := r.reconciler.API.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list VidraResources: %w: grant list on vidraresources to the operator", err)
 	}
 	exists := map[string]bool{}
@@ -148,7 +148,7 @@ func (r *run) remove(ctx context.Context, controlled []*v1alpha1.VidraResource, 
 func (r *run) delete(ctx context.Context, vr *v1alpha1.VidraResource) (bool, error) {
 	key := client.ObjectKeyFromObject(vr)
 	for attempt := 1; ; attempt++ {
-		err := r.Client.Delete(ctx, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: vr.Name}}, client.Preconditions{UID: &vr.UID, ResourceVersion: &vr.ResourceVersion})
+		err := r.reconciler.Client.Delete(ctx, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: vr.Name}}, client.Preconditions{UID: &vr.UID, ResourceVersion: &vr.ResourceVersion})
 		switch {
 		case apierrors.IsNotFound(err):
 			return false, nil
@@ -156,7 +156,7 @@ func (r *run) delete(ctx context.Context, vr *v1alpha1.VidraResource) (bool, err
 			return err == nil, err
 		}
 		now := &v1alpha1.VidraResource{}
-		if err := r.API.Get(ctx, key, now); apierrors.IsNotFound(err) {
+		if err := r.reconciler.API.Get(ctx, key, now); apierrors.IsNotFound(err) {
 			return false, nil
 		} else if err != nil {
 			return false, err

@@ -20,11 +20,11 @@ func as(err error, target **infrahub.Error) bool { return errors.As(err, target)
 
 // run is one sync.
 type run struct {
-	*Reconciler
-	is      *v1alpha1.InfrahubSync
-	session *session
-	queried *server
-	at      string
+	reconciler *Reconciler
+	is         *v1alpha1.InfrahubSync
+	session    *session
+	queried    *server
+	at         string
 	// secretNamespace has the Secrets with parts of manifests, and secrets are their versions and annotations, by name.
 	secretNamespace string
 	secrets         map[string]*metav1.PartialObjectMetadata
@@ -57,7 +57,7 @@ func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *ses
 		server.refused(err)
 		return failed(err)
 	}
-	one := &run{Reconciler: r, is: is, session: s, queried: server, at: at, secretNamespace: r.secretNamespaceOf(is)}
+	one := &run{reconciler: r, is: is, session: s, queried: server, at: at, secretNamespace: r.secretNamespaceOf(is)}
 	one.result.answered, one.result.artifacts = true, len(artifacts)
 	do := one.all
 	if is.Spec.Publish != nil {

@@ -75,7 +75,7 @@ func (r *run) listSecrets(ctx context.Context, controlled []*v1alpha1.VidraResou
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	err := r.API.List(ctx, list, client.InNamespace(r.secretNamespace), client.MatchingLabels{v1alpha1.SyncLabel: v1alpha1.LabelValue(r.is.Name)})
+	err := r.reconciler.API.List(ctx, list, client.InNamespace(r.secretNamespace), client.MatchingLabels{v1alpha1.SyncLabel: v1alpha1.LabelValue(r.is.Name)})
 	if err != nil && used {
 		return fmt.Errorf("list the Secrets with manifests in namespace %s: %w: grant list on secrets there to the operator", r.secretNamespace, err)
 	}
@@ -96,7 +96,7 @@ func ownedBy(obj metav1.Object, uid types.UID) bool {
 func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner metav1.OwnerReference, text string) error {
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := r.API.Get(ctx, types.NamespacedName{Namespace: r.secretNamespace, Name: name}, there)
+	err := r.reconciler.API.Get(ctx, types.NamespacedName{Namespace: r.secretNamespace, Name: name}, there)
 	if err == nil && there.Labels[v1alpha1.SyncLabel] != v1alpha1.LabelValue(r.is.Name) {
 		return newProblem(id, v1alpha1.ArtifactConflict, "Secret %s/%s exists, and is not of this InfrahubSync: delete or rename it", r.secretNamespace, name)
 	} else if err != nil && !apierrors.IsNotFound(err) {
@@ -155,7 +155,7 @@ func (r *run) dropOrphans(ctx context.Context, controlled []*v1alpha1.VidraResou
 		}
 		vr := &metav1.PartialObjectMetadata{}
 		vr.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-		if err := r.API.Get(ctx, types.NamespacedName{Name: of}, vr); !apierrors.IsNotFound(err) {
+		if err := r.reconciler.API.Get(ctx, types.NamespacedName{Name: of}, vr); !apierrors.IsNotFound(err) {
 			faults = append(faults, err)
 			continue
 		}
@@ -168,10 +168,10 @@ func (r *run) dropOrphans(ctx context.Context, controlled []*v1alpha1.VidraResou
 func (r *run) dropSecret(ctx context.Context, key types.NamespacedName) error {
 	there := &metav1.PartialObjectMetadata{}
 	there.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := r.API.Get(ctx, key, there)
+	err := r.reconciler.API.Get(ctx, key, there)
 	if err == nil && there.Labels[v1alpha1.SyncLabel] == v1alpha1.LabelValue(r.is.Name) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-		err = r.Client.Delete(ctx, secret, client.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion})
+		err = r.reconciler.Client.Delete(ctx, secret, client.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Secret %s: %s", key, reasonOf(err))

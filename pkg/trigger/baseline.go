@@ -50,7 +50,7 @@ func (c *claim) updateBaseline(verdict Verdict, o observation) {
 		if c.baseline == nil {
 			c.startBaseline(o.before)
 		}
-		c.baseline.update(o.snapshot, c.expected.manager)
+		c.baseline.update(o.snapshot, c.expected.owned.manager)
 	case VerdictDeleted: // an object that lost its label looks deleted: snapshot is its last state
 		if c.baseline == nil {
 			c.startBaseline(o.snapshot)
@@ -63,9 +63,9 @@ func (c *claim) updateBaseline(verdict Verdict, o observation) {
 func (c *claim) startBaseline(s *Snapshot) {
 	switch {
 	case c.alone:
-		c.baseline, c.alone = &baseline{digest: c.expected.digest}, false
+		c.baseline, c.alone = &baseline{digest: c.expected.owned.digest}, false
 	case s != nil && !c.unreverted && s.has(c.expected.owned):
-		c.baseline = &baseline{before: s.others(), latest: s.others(), digest: c.expected.digest}
+		c.baseline = &baseline{before: s.others(), latest: s.others(), digest: c.expected.owned.digest}
 	}
 }
 
@@ -105,9 +105,9 @@ func (b *baseline) updateOlder(s *Snapshot, expected expectation) {
 	switch {
 	case b == nil:
 	case s.has(expected.owned): // its editor undid the edit
-		*b = baseline{before: s.others(), latest: s.others(), digest: expected.digest}
+		*b = baseline{before: s.others(), latest: s.others(), digest: expected.owned.digest}
 	default:
-		b.update(s, expected.manager)
+		b.update(s, expected.owned.manager)
 	}
 }
 

@@ -193,7 +193,7 @@ func (c *claim) judgeStates(o observation) judgement {
 func (c *claim) judgeState(o observation) judgement {
 	j := judgement{owner: c.holder.owner, verdict: judge(c, o), observation: o}
 	raced := j.verdict == VerdictDrift && stale(c.expected.version, o)
-	if raced && !c.raced().edits(o.snapshot, c.expected.manager) {
+	if raced && !c.raced().edits(o.snapshot, c.expected.owned.manager) {
 		j.verdict, raced = VerdictStale, false
 	}
 	c.updateBaseline(j.verdict, o)

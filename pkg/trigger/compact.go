@@ -65,7 +65,7 @@ func identify(manager string) managerID {
 
 // expectation is the compact form of an Applied without the name of the manager.
 type expectation struct {
-	owned
+	owned   owned
 	uid     uid
 	version version
 }
@@ -78,7 +78,7 @@ func expect(a Applied) expectation {
 }
 
 func (e expectation) applied(manager string) Applied {
-	return Applied{Manager: manager, Digest: e.digest, UID: e.uid.get(), ResourceVersion: e.version.String()}
+	return Applied{Manager: manager, Digest: e.owned.digest, UID: e.uid.get(), ResourceVersion: e.version.String()}
 }
 
 // version is a resourceVersion: a number, or a text if it is not a number or too large.

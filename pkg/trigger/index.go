@@ -121,7 +121,7 @@ func (x *Index) Begin(owner Owner, key ObjectKey, manager string) {
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, compact(key))
 	c.inFlight, c.expectsRemoval = true, false
-	c.holder.manager, c.expected.manager = manager, identify(manager)
+	c.holder.manager, c.expected.owned.manager = manager, identify(manager)
 }
 
 // Expected returns the expectation of an owner about an object.

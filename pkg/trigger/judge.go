@@ -61,7 +61,7 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted [
 	defer x.mu.Unlock()
 	for c := x.claims[key]; c != nil; c = c.next {
 		key = c.key
-		if c.expected.manager != 0 { // an object that is only to be removed has none
+		if c.expected.owned.manager != 0 { // an object that is only to be removed has none
 			managers = append(managers, c.holder.manager)
 		}
 		if c.unreverted {

@@ -155,9 +155,9 @@ func (s newsSource) IsWatchListSemanticsUnSupported() bool { return s.news }
 
 // feedSource sends the requests of a feed.
 type feedSource struct {
-	*feeds
-	spec feedSpec
-	stop context.CancelCauseFunc
+	feeds *feeds
+	spec  feedSpec
+	stop  context.CancelCauseFunc
 
 	// A feed of news continues at the version of its last event after an interruption, and the events of the interruption are late.
 	// The reflector uses these fields in one goroutine after the other.
@@ -175,7 +175,7 @@ func (s *feedSource) list(ctx context.Context, o metav1.ListOptions) (runtime.Ob
 	if s.spec.news {
 		o.Limit, o.ResourceVersion, o.ResourceVersionMatch = 1, "", "" // a cached list has no limit
 	}
-	list, err := s.client.Resource(s.spec.gvr).Namespace(s.spec.namespace).List(ctx, o)
+	list, err := s.feeds.client.Resource(s.spec.gvr).Namespace(s.spec.namespace).List(ctx, o)
 	s.judge(ctx, err)
 	if err == nil && s.spec.news {
 		list.Items = nil
@@ -209,7 +209,7 @@ func (s *feedSource) late(obj any) bool {
 
 func (s *feedSource) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.LabelSelector, o.FieldSelector = s.spec.labels, s.spec.fields
-	w, err := s.client.Resource(s.spec.gvr).Namespace(s.spec.namespace).Watch(ctx, o)
+	w, err := s.feeds.client.Resource(s.spec.gvr).Namespace(s.spec.namespace).Watch(ctx, o)
 	if apierrors.IsInvalid(err) && o.SendInitialEvents != nil { // an API server without streamed lists; a list follows
 		return w, err
 	}
@@ -240,9 +240,9 @@ func (s *feedSource) judge(ctx context.Context, err error) {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		s.stop(&refusal{err})
 	case unanswered(err) && (s.spec == vidraResourceFeed || statusCode(err) == 0): // a status can be about the kind alone
-		s.hub.answered(s.spec, false)
+		s.feeds.hub.answered(s.spec, false)
 	default:
-		s.hub.answered(s.spec, true)
+		s.feeds.hub.answered(s.spec, true)
 	}
 }
 

@@ -63,7 +63,7 @@ func (o Object) identity() object.Identity { return object.Identity(o) }
 
 // keeper is a VidraResource that keeps an object.
 type keeper struct {
-	*dryrun.Runner
+	runner *dryrun.Runner
 	object *desired.Object
 }
 
@@ -112,8 +112,8 @@ func (c *Cluster) keepers(ctx context.Context, o Object) ([]*keeper, error) {
 		if err != nil {
 			return nil, err
 		}
-		if keepers = append(keepers, k); k.At != keepers[0].At {
-			return nil, fmt.Errorf("VidraResources %s and %s manage %s in different clusters: name one with `%s drill NAME`", keepers[0].VR.Name, vr.Name, o, c.commandLine())
+		if keepers = append(keepers, k); k.runner.At != keepers[0].runner.At {
+			return nil, fmt.Errorf("VidraResources %s and %s manage %s in different clusters: name one with `%s drill NAME`", keepers[0].runner.VR.Name, vr.Name, o, c.commandLine())
 		}
 	}
 	if len(keepers) == 0 {
@@ -143,7 +143,7 @@ func (c *Cluster) keeper(ctx context.Context, vr *v1alpha1.VidraResource, o Obje
 	}
 	for _, d := range resolved.Objects {
 		if d.ID == o.identity() {
-			return &keeper{Runner: runner, object: d}, nil
+			return &keeper{runner: runner, object: d}, nil
 		}
 	}
 	return nil, fmt.Errorf("the manifest of VidraResource %s does not have %s", vr.Name, o)
@@ -160,7 +160,7 @@ func entryOf(vr *v1alpha1.VidraResource, o Object) *v1alpha1.ManagedResourceStat
 }
 
 // resource is the client for the object.
-func (k *keeper) resource() dynamic.ResourceInterface { return k.Resource(k.object) }
+func (k *keeper) resource() dynamic.ResourceInterface { return k.runner.Resource(k.object) }
 
 // only selects the object.
 func (k *keeper) only() string {
@@ -185,12 +185,12 @@ func differenceIn(ctx context.Context, keepers []*keeper, live *unstructured.Uns
 	}
 	var d difference
 	for _, k := range keepers {
-		changes, err := k.Changes(ctx, k.object, live)
+		changes, err := k.runner.Changes(ctx, k.object, live)
 		switch {
 		case err != nil && !isAnswer(err):
 			return d, fmt.Errorf("dry run of %s: %w", k.object.ID, err)
 		case err != nil:
-			d.refused = object.Explain(err, k.object.GVK, k.object.ID, k.Disclosure(k.object, live)).Message
+			d.refused = object.Explain(err, k.object.GVK, k.object.ID, k.runner.Disclosure(k.object, live)).Message
 		}
 		d.changes = append(d.changes, changes...)
 	}

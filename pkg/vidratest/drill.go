@@ -81,7 +81,7 @@ func (c *Cluster) Drill(ctx context.Context, name string, within time.Duration) 
 	if why := obstacles(vr, Object(d.ID), c.commandLine()); len(why) > 0 {
 		return DrillReport{}, fmt.Errorf("nothing is edited, because the edit would not be reverted: %s", strings.Join(why, "; "))
 	}
-	return c.drill(ctx, &keeper{Runner: runner, object: d}, annotation, within)
+	return c.drill(ctx, &keeper{runner: runner, object: d}, annotation, within)
 }
 
 // sentinel returns the object that a drill edits, and the annotation, or nil.
@@ -100,7 +100,7 @@ func sentinel(all []*desired.Object) (*desired.Object, string) {
 // drill edits an annotation of an object, and reverts the edit if Vidra does not.
 func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, within time.Duration) (DrillReport, error) {
 	report := DrillReport{Annotation: annotation}
-	before, err := k.Live(ctx, k.object)
+	before, err := k.runner.Live(ctx, k.object)
 	switch {
 	case err != nil:
 		return report, fmt.Errorf("read %s: %w", k.object.ID, err)
@@ -137,7 +137,7 @@ func (k *keeper) setAnnotation(ctx context.Context, annotation, from, to string)
 	}
 	live, err := k.resource().Patch(ctx, k.object.Key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: DrillManager})
 	if err != nil {
-		return nil, fmt.Errorf("edit the annotation %s of %s: %w", annotation, k.object.ID, object.WithoutValues(err, k.Disclosure(k.object)))
+		return nil, fmt.Errorf("edit the annotation %s of %s: %w", annotation, k.object.ID, object.WithoutValues(err, k.runner.Disclosure(k.object)))
 	}
 	return live, nil
 }
@@ -154,7 +154,7 @@ func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, an
 		err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			err := k.restoreOwners(ctx, live, before)
 			if apierrors.IsConflict(err) {
-				if now, getErr := k.Live(ctx, k.object); getErr == nil && now != nil {
+				if now, getErr := k.runner.Live(ctx, k.object); getErr == nil && now != nil {
 					live = now
 				}
 			}
@@ -163,7 +163,7 @@ func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, an
 	}
 	if err != nil {
 		as := fmt.Sprintf("%q", value)
-		if k.Disclosure(k.object, live, before).Withholds() {
+		if k.runner.Disclosure(k.object, live, before).Withholds() {
 			as = "its value in the manifest"
 		}
 		return fmt.Errorf("%w: set the annotation %s of %s to %s: %w", ErrNotUndone, annotation, k.object.ID, as, err)
@@ -184,16 +184,16 @@ func (k *keeper) restoreOwners(ctx context.Context, live, before *unstructured.U
 		return fmt.Errorf("encode the patch: %w", err)
 	}
 	_, err = k.resource().Patch(ctx, k.object.Key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: DrillManager})
-	return object.WithoutValues(err, k.Disclosure(k.object, live, before))
+	return object.WithoutValues(err, k.runner.Disclosure(k.object, live, before))
 }
 
 // awaitEntry waits until the history of a VidraResource has another edit of an annotation than when the drill
 // began; nil if it does not get one.
 func (c *Cluster) awaitEntry(ctx context.Context, k *keeper, annotation string) (*v1alpha1.HistoryEntry, error) {
 	var found *v1alpha1.HistoryEntry
-	before := k.lastEdit(k.VR, annotation)
+	before := k.lastEdit(k.runner.VR, annotation)
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, reportTimeout, true, func(ctx context.Context) (bool, error) {
-		vr, err := c.get(ctx, k.VR.Name)
+		vr, err := c.get(ctx, k.runner.VR.Name)
 		if err != nil {
 			return false, err
 		}

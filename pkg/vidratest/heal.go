@@ -231,8 +231,8 @@ func (m *measurement) asWanted() bool {
 		return false
 	}
 	for _, k := range m.keepers {
-		now, recorded := ownership.Of(m.live, k.By.Manager)
-		if before, _ := ownership.Of(m.wanted, k.By.Manager); !recorded || now != before {
+		now, recorded := ownership.Of(m.live, k.runner.By.Manager)
+		if before, _ := ownership.Of(m.wanted, k.runner.By.Manager); !recorded || now != before {
 			return false
 		}
 	}
@@ -243,7 +243,7 @@ func (m *measurement) asWanted() bool {
 func (m *measurement) note() {
 	m.heal.Deleted = m.live == nil
 	for _, k := range m.keepers {
-		m.heal.Changes = append(m.heal.Changes, ownership.Drift(m.live, m.wanted, k.By.Manager, k.Disclosure(k.object))...)
+		m.heal.Changes = append(m.heal.Changes, ownership.Drift(m.live, m.wanted, k.runner.By.Manager, k.runner.Disclosure(k.object))...)
 	}
 }
 
@@ -251,7 +251,7 @@ func (m *measurement) note() {
 func (m *measurement) failed(ctx context.Context, found difference, within time.Duration) error {
 	e := &NotHealedError{Object: m.heal.Object, Within: within, Changes: found.changes, Deleted: found.deleted, Refused: found.refused}
 	for _, k := range m.keepers {
-		vr := k.VR
+		vr := k.runner.VR
 		if now, err := m.cluster.get(ctx, vr.Name); err == nil {
 			vr = now
 		}

@@ -69,7 +69,7 @@ type Prepared struct {
 // Parts counts the parts of the manifest in ConfigMaps and Secrets.
 func (p *Prepared) Parts() (configMaps, secrets int) {
 	for _, part := range p.parts {
-		if part.Kind == source.Secret {
+		if part.key.Kind == source.Secret {
 			secrets++
 		} else {
 			configMaps++
@@ -93,8 +93,8 @@ func (q Creation) Objects() (all []*unstructured.Unstructured, remarks []string,
 	var pieces []*storedPart
 	for i, part := range cut.Parts {
 		piece := pieceOf(part, cmp.Or(q.PartsNamespace, namespace))
-		if piece.Name = nameOfPart(q.Name, piece.Kind, piece.text); part.Sensitive {
-			piece.Name = fmt.Sprintf("%s-secret-%d", q.Name, i+1) // the same each time
+		if piece.key.Name = nameOfPart(q.Name, piece.key.Kind, piece.text); part.Sensitive {
+			piece.key.Name = fmt.Sprintf("%s-secret-%d", q.Name, i+1) // the same each time
 		}
 		pieces = append(pieces, piece)
 	}
@@ -103,7 +103,7 @@ func (q Creation) Objects() (all []*unstructured.Unstructured, remarks []string,
 		return nil, nil, err
 	}
 	for _, piece := range pieces {
-		u, err := partObject(q.Name, piece.Key, piece.text)
+		u, err := partObject(q.Name, piece.key, piece.text)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -148,7 +148,7 @@ func pieceOf(part parts.Part, namespace string) *storedPart {
 	if part.Sensitive {
 		kind = source.Secret
 	}
-	return &storedPart{Key: source.Key{Kind: kind, Namespace: namespace}, text: part.Text}
+	return &storedPart{key: source.Key{Kind: kind, Namespace: namespace}, text: part.Text}
 }
 
 // body returns the fields of the VidraResource that are applied. live is the VidraResource as it is; nil for a new one.
@@ -175,7 +175,7 @@ func (q Creation) body(live *v1alpha1.VidraResource, namespace, inline string, p
 	if len(pieces) > 0 || live != nil && len(live.Spec.ManifestFrom) > 0 {
 		from := make([]any, 0, len(pieces))
 		for _, piece := range pieces {
-			from = append(from, map[string]any{"kind": piece.Kind, "name": piece.Name, "namespace": piece.Namespace, "key": PartKey})
+			from = append(from, map[string]any{"kind": piece.key.Kind, "name": piece.key.Name, "namespace": piece.key.Namespace, "key": PartKey})
 		}
 		spec["manifestFrom"] = from
 	}
@@ -247,13 +247,13 @@ func (c *Client) Prepare(ctx context.Context, q Creation) (*Prepared, error) {
 		switch {
 		case slices.Contains(p.parts, part):
 		case live == nil && len(part.owners) > 0, live != nil && part.ofAnother(live.UID), !part.whole:
-			p.Remarks = append(p.Remarks, part.String()+" stays: it is not as this command wrote it, or another VidraResource owns it")
+			p.Remarks = append(p.Remarks, part.key.String()+" stays: it is not as this command wrote it, or another VidraResource owns it")
 		default:
 			p.former = append(p.former, part)
 		}
 	}
 	for _, key := range named {
-		if !slices.ContainsFunc(stored, func(part *storedPart) bool { return part.Key == key }) {
+		if !slices.ContainsFunc(stored, func(part *storedPart) bool { return part.key == key }) {
 			p.Remarks = append(p.Remarks, key.String()+" is not used any more, and stays: this command has not written it")
 		}
 	}
@@ -264,7 +264,7 @@ func (c *Client) Prepare(ctx context.Context, q Creation) (*Prepared, error) {
 func (c *Client) storedParts(ctx context.Context, q Creation, cut []parts.Part, named []source.Key) ([]*storedPart, error) {
 	in := map[source.Key]bool{}
 	for _, part := range cut {
-		in[pieceOf(part, q.PartsNamespace).Key] = true
+		in[pieceOf(part, q.PartsNamespace).key] = true
 	}
 	for _, key := range named {
 		if key.Name = ""; !source.IsArtifact(key.Kind) {
@@ -279,7 +279,7 @@ func (c *Client) storedParts(ctx context.Context, q Creation, cut []parts.Part, 
 		}
 		stored = append(stored, found...)
 	}
-	slices.SortFunc(stored, func(a, b *storedPart) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(stored, func(a, b *storedPart) int { return cmp.Compare(a.key.String(), b.key.String()) })
 	return stored, nil
 }
 
@@ -290,16 +290,16 @@ func (p *Prepared) place(q Creation, cut []parts.Part, stored []*storedPart, nam
 		piece := pieceOf(part, q.PartsNamespace)
 		var found *storedPart
 		for _, one := range stored {
-			fits := one.Kind == piece.Kind && one.Namespace == piece.Namespace && one.text == piece.text && one.whole
-			if fits && !slices.Contains(p.parts, one) && (found == nil || slices.Contains(named, one.Key)) {
+			fits := one.key.Kind == piece.key.Kind && one.key.Namespace == piece.key.Namespace && one.text == piece.text && one.whole
+			if fits && !slices.Contains(p.parts, one) && (found == nil || slices.Contains(named, one.key)) {
 				found = one
 			}
 		}
 		if found == nil {
 			found = piece
-			found.Name = nameOfPart(q.Name, piece.Kind, piece.text)
-			if slices.ContainsFunc(stored, func(one *storedPart) bool { return one.Key == found.Key }) { // a user has edited it
-				found.Name = nameOfPart(q.Name, source.Secret, piece.text)
+			found.key.Name = nameOfPart(q.Name, piece.key.Kind, piece.text)
+			if slices.ContainsFunc(stored, func(one *storedPart) bool { return one.key == found.key }) { // a user has edited it
+				found.key.Name = nameOfPart(q.Name, source.Secret, piece.text)
 			}
 		}
 		p.parts = append(p.parts, found)
@@ -334,7 +334,7 @@ func (c *Client) SecureParts(ctx context.Context, vr *v1alpha1.VidraResource) er
 			return err
 		}
 		for _, part := range stored {
-			if !slices.Contains(named, part.Key) {
+			if !slices.Contains(named, part.key) {
 				continue
 			}
 			if err := c.secure(ctx, part, vr); err != nil {
@@ -472,7 +472,7 @@ func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, al
 	var made []*storedPart
 	for i, part := range p.parts {
 		if part.uid == "" {
-			stored, err := c.createPart(ctx, p.VidraResource.Name, part.Key, part.text, owner)
+			stored, err := c.createPart(ctx, p.VidraResource.Name, part.key, part.text, owner)
 			if err != nil {
 				return nil, errors.Join(err, c.discard(ctx, made))
 			}
@@ -516,7 +516,7 @@ func (c *Client) dropFormer(ctx context.Context, vr *v1alpha1.VidraResource, for
 		return nil, nil
 	}
 	stay := func(why string) ([]string, error) {
-		return []string{fmt.Sprintf("%s of the former manifest, such as %s: %s; the next call removes what is not used", display.Plural(len(former), "part"), former[0], why)}, nil
+		return []string{fmt.Sprintf("%s of the former manifest, such as %s: %s; the next call removes what is not used", display.Plural(len(former), "part"), former[0].key, why)}, nil
 	}
 	now, err := c.questions.Watch(ctx, vr.Name, AnswerTimeout, func(now *v1alpha1.VidraResource) bool { return now.Status.ObservedGeneration >= vr.Generation })
 	switch {
@@ -532,9 +532,9 @@ func (c *Client) dropFormer(ctx context.Context, vr *v1alpha1.VidraResource, for
 		return stay("not removed, because " + err.Error())
 	}
 	for _, part := range former {
-		i := slices.IndexFunc(all, func(vr *v1alpha1.VidraResource) bool { return slices.Contains(source.KeysOf(vr), part.Key) })
+		i := slices.IndexFunc(all, func(vr *v1alpha1.VidraResource) bool { return slices.Contains(source.KeysOf(vr), part.key) })
 		if i >= 0 {
-			remarks = append(remarks, fmt.Sprintf("%s stays: VidraResource %s names it", part, all[i].Name))
+			remarks = append(remarks, fmt.Sprintf("%s stays: VidraResource %s names it", part.key, all[i].Name))
 			step()
 			continue
 		}
@@ -543,7 +543,7 @@ func (c *Client) dropFormer(ctx context.Context, vr *v1alpha1.VidraResource, for
 			return remarks, err
 		}
 		if !gone {
-			remarks = append(remarks, part.String()+" stays: it was changed meanwhile")
+			remarks = append(remarks, part.key.String()+" stays: it was changed meanwhile")
 		}
 		step()
 	}

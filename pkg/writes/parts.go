@@ -38,7 +38,7 @@ var partResources = map[string]schema.GroupVersionResource{
 
 // storedPart is a ConfigMap or Secret with a part of a manifest, as the API server has it.
 type storedPart struct {
-	source.Key
+	key source.Key
 
 	uid     types.UID
 	version string
@@ -115,7 +115,7 @@ func (c *Client) partsIn(ctx context.Context, vidraResource, kind, namespace str
 // asStored converts a ConfigMap or Secret that the API server returned.
 func asStored(kind string, u *unstructured.Unstructured) *storedPart {
 	p := &storedPart{
-		Key: source.Key{Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName()},
+		key: source.Key{Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName()},
 		uid: u.GetUID(), version: u.GetResourceVersion(), owners: u.GetOwnerReferences(),
 	}
 	values := 0
@@ -167,16 +167,16 @@ func partOwner(vr *v1alpha1.VidraResource) metav1.OwnerReference {
 
 // secure has a part exist, with its VidraResource as the owner.
 func (c *Client) secure(ctx context.Context, p *storedPart, vr *v1alpha1.VidraResource) error {
-	u, err := c.part(p.Key).Get(ctx, p.Name, metav1.GetOptions{})
+	u, err := c.part(p.key).Get(ctx, p.key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) { // another command has removed it, before the VidraResource named it
-		_, err := c.createPart(ctx, vr.Name, p.Key, p.text, vr)
+		_, err := c.createPart(ctx, vr.Name, p.key, p.text, vr)
 		return err
 	} else if err != nil {
-		return partError("get", p.Key, err)
+		return partError("get", p.key, err)
 	}
-	now := asStored(p.Kind, u)
+	now := asStored(p.key.Kind, u)
 	if now.text != p.text {
-		return fmt.Errorf("%s was changed meanwhile: run the command again", p.Key)
+		return fmt.Errorf("%s was changed meanwhile: run the command again", p.key)
 	}
 	if now.ownedBy(vr.UID) {
 		return nil
@@ -188,20 +188,20 @@ func (c *Client) secure(ctx context.Context, p *storedPart, vr *v1alpha1.VidraRe
 	if err != nil {
 		return fmt.Errorf("encode the patch: %w", err)
 	}
-	_, err = c.part(p.Key).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	return partError("patch", p.Key, err)
+	_, err = c.part(p.key).Patch(ctx, p.key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	return partError("patch", p.key, err)
 }
 
 // deletePart deletes a part as it was read. It reports whether it is gone: a part that was changed since stays.
 func (c *Client) deletePart(ctx context.Context, p *storedPart) (gone bool, err error) {
-	err = c.part(p.Key).Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.uid, ResourceVersion: &p.version}})
+	err = c.part(p.key).Delete(ctx, p.key.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.uid, ResourceVersion: &p.version}})
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
 		return true, nil
 	case apierrors.IsConflict(err):
 		return false, nil
 	}
-	return false, partError("delete", p.Key, err)
+	return false, partError("delete", p.key, err)
 }
 
 // partError adds the next step of the user to an error about a part. It quotes no value.

@@ -19,8 +19,8 @@ const (
 
 // explanation writes an answer.
 type explanation struct {
-	*insight.Explanation
-	style Style
+	explanation *insight.Explanation
+	style       Style
 }
 
 // Why returns the explanation of an object.
@@ -28,8 +28,8 @@ func (s Style) Why(answer *insight.Explanation) string {
 	e := explanation{answer, s}
 	var b strings.Builder
 	title := func(text string) { fprintf(&b, "\n%s\n", styled{text, bold}.paint(s.Colour)) }
-	b.WriteString(styled{e.Object, bold}.paint(s.Colour) + "\n")
-	for _, m := range e.ManagedBy {
+	b.WriteString(styled{e.explanation.Object, bold}.paint(s.Colour) + "\n")
+	for _, m := range e.explanation.ManagedBy {
 		fprintf(&b, "  managed by  VidraResource %s%s\n", m.VidraResource, remarks(m))
 		if m.DefinedIn != "" {
 			fprintf(&b, "  defined in  %s\n", m.DefinedIn)
@@ -41,19 +41,19 @@ func (s Style) Why(answer *insight.Explanation) string {
 			fprintf(&b, "  problem     %s: %s\n", p.Reason, flat(p.Message))
 		}
 	}
-	if e.Absent {
+	if e.explanation.Absent {
 		b.WriteString("  it does not exist\n")
 	}
-	for _, note := range e.Notes {
+	for _, note := range e.explanation.Notes {
 		fprintf(&b, "  note        %s\n", note)
 	}
 	title("Last edits")
 	e.lastEdits(&b)
 	e.keep(&b, title)
 	e.fields(&b, title)
-	if len(e.Missing) > 0 {
+	if len(e.explanation.Missing) > 0 {
 		title("Not shown")
-		for _, missing := range e.Missing {
+		for _, missing := range e.explanation.Missing {
 			fprintf(&b, "%s\n", Line(missing))
 		}
 	}
@@ -62,11 +62,11 @@ func (s Style) Why(answer *insight.Explanation) string {
 
 // lastEdits prints the last edits, and who may know the user of an edit.
 func (e explanation) lastEdits(b *strings.Builder) {
-	if len(e.Edits) == 0 {
+	if len(e.explanation.Edits) == 0 {
 		b.WriteString("none are known\n")
 		return
 	}
-	shown := e.Edits
+	shown := e.explanation.Edits
 	if !e.style.Wide {
 		shown = shown[:min(len(shown), shownEdits)]
 	}
@@ -84,13 +84,13 @@ func (e explanation) lastEdits(b *strings.Builder) {
 		rows = append(rows, append(row, styled{text: Line(edit.Note)}))
 	}
 	b.WriteString(text.rows(rows...))
-	if more := len(e.Edits) - len(shown); more > 0 {
+	if more := len(e.explanation.Edits) - len(shown); more > 0 {
 		fprintf(b, "... and %d more, with -o wide\n", more)
 	}
 	if i := slices.IndexFunc(shown, func(edit insight.Edit) bool { return edit.User == "" }); i >= 0 {
 		fprintf(b, "A name in quotes is a program (the field manager): Kubernetes does not store the user of an edit in the object.\n"+
 			"The policy stamp has Vidra name the user (docs/policies.md). The audit log of the API server has the user: %s, %s.\n",
-			e.Object, shown[i].Last.UTC().Format(time.RFC3339))
+			e.explanation.Object, shown[i].Last.UTC().Format(time.RFC3339))
 	}
 }
 
@@ -139,12 +139,12 @@ func (e explanation) few(names []string) string {
 
 // keep describes the ways to keep a change.
 func (e explanation) keep(b *strings.Builder, title func(string)) {
-	for _, m := range e.ManagedBy {
+	for _, m := range e.explanation.ManagedBy {
 		if m.LinesFrom == "" {
 			continue
 		}
 		name := ""
-		if len(e.ManagedBy) > 1 {
+		if len(e.explanation.ManagedBy) > 1 {
 			name = " against VidraResource " + m.VidraResource
 		}
 		title("To keep a change" + name)
@@ -170,9 +170,9 @@ func (e explanation) keep(b *strings.Builder, title func(string)) {
 			keepByRule(m, b, way)
 		}
 		if g := exempt(m); g != nil {
-			way("All edits of the object are kept%s. To end that:\n     %s", until(g), e.style.Program.Hint("skip", e.Argument, "--end"))
+			way("All edits of the object are kept%s. To end that:\n     %s", until(g), e.style.Program.Hint("skip", e.explanation.Argument, "--end"))
 		} else {
-			way("Keep all edits of the object for a while:\n     %s", e.style.Program.Hint("skip", e.Argument, `--for 1h --reason "WHY"`))
+			way("Keep all edits of the object for a while:\n     %s", e.style.Program.Hint("skip", e.explanation.Argument, `--for 1h --reason "WHY"`))
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // fields prints which fields of the object Vidra owns, and which others set.
 func (e explanation) fields(b *strings.Builder, title func(string)) {
 	var others [len(claims)][][]styled
-	for _, o := range e.Others {
+	for _, o := range e.explanation.Others {
 		for _, field := range o.Details {
 			text := field.Path
 			if field.Value != "" {
@@ -34,7 +34,7 @@ func (e explanation) fields(b *strings.Builder, title func(string)) {
 			fprintf(b, "... and %d more, with -o wide\n", more)
 		}
 	}
-	for _, m := range e.ManagedBy {
+	for _, m := range e.explanation.ManagedBy {
 		if fields := slices.DeleteFunc(slices.Clone(m.Fields), marksOwner); len(fields) > 0 {
 			title("Owned by VidraResource " + m.VidraResource)
 			b.WriteString(e.few(fields) + "\n")

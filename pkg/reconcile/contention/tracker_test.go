@@ -149,13 +149,13 @@ func TestHealBudget(t *testing.T) {
 			start := time.Now()
 			var budget Budget
 			type object struct {
-				Tracker
-				since time.Time
+				tracker Tracker
+				since   time.Time
 			}
 			objects := map[string][]*object{}
 			for _, w := range tc.writers {
 				for range w.objects {
-					objects[w.name] = append(objects[w.name], &object{Tracker: *Restored(start), since: start})
+					objects[w.name] = append(objects[w.name], &object{tracker: *Restored(start), since: start})
 				}
 			}
 			heals, total, passes, longest := map[string]int{}, 0, 0, time.Duration(0)
@@ -163,25 +163,25 @@ func TestHealBudget(t *testing.T) {
 				for _, w := range tc.writers {
 					owner := trigger.Owner{Name: w.name}
 					slices.SortFunc(objects[w.name], func(a, b *object) int { return a.since.Compare(b.since) })
-					if !slices.ContainsFunc(objects[w.name], func(o *object) bool { return !now.Before(o.NotBefore) }) {
+					if !slices.ContainsFunc(objects[w.name], func(o *object) bool { return !now.Before(o.tracker.NotBefore) }) {
 						continue
 					}
 					if now.Sub(start) > settled {
 						passes++
 					}
 					for _, o := range objects[w.name] {
-						at := o.HealAt(now, o.since, 10*time.Second, func(must bool) time.Time { return budget.Take(owner, now, must) })
-						if o.NotBefore = at; at.After(now) {
+						at := o.tracker.HealAt(now, o.since, 10*time.Second, func(must bool) time.Time { return budget.Take(owner, now, must) })
+						if o.tracker.NotBefore = at; at.After(now) {
 							continue
 						}
-						o.Healed(nil, 1, 5, now)
+						o.tracker.Healed(nil, 1, 5, now)
 						if now.Sub(start) > settled {
 							heals[w.name]++
 							total++
 							longest = max(longest, now.Sub(o.since))
 						}
 						o.since = now // it is overwritten at once
-						o.NotBefore = o.HealAt(now, now, 10*time.Second, func(bool) time.Time { return budget.Next(owner, now) })
+						o.tracker.NotBefore = o.tracker.HealAt(now, now, 10*time.Second, func(bool) time.Time { return budget.Next(owner, now) })
 					}
 				}
 			}

@@ -187,13 +187,13 @@ func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Mem
 // receivedBy is the end of messages about the VidraResource that has an object in its manifest, or may have; empty if none may apply it.
 func (a *Finder) receivedBy(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []Receiver) string {
 	for receiver := range a.Identified(ctx, key, live, all) {
-		name := v1alpha1.Kind + " " + receiver.Name
+		name := v1alpha1.Kind + " " + receiver.VidraResource.Name
 		may, err := a.MayTake(ctx, receiver.VidraResource, key)
 		if err == nil && !may || receiver.Empty { // the container waits for an empty one
 			continue
 		}
 		if receiver.Unidentified != nil {
-			return fmt.Sprintf(", which %s has in its manifest for %s, perhaps the same cluster (%v)", name, receiver.Spec.Destination.Server, receiver.Unidentified)
+			return fmt.Sprintf(", which %s has in its manifest for %s, perhaps the same cluster (%v)", name, receiver.VidraResource.Spec.Destination.Server, receiver.Unidentified)
 		}
 		switch {
 		case receiver.Unknown != nil:

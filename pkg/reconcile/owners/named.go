@@ -69,7 +69,7 @@ type listed struct {
 
 // Receiver is a VidraResource whose latest generation has an object in its manifest.
 type Receiver struct {
-	*v1alpha1.VidraResource
+	VidraResource *v1alpha1.VidraResource
 	// Mentioned reports that its manifest cannot be parsed, and may have the object by desired.Part.MayHave.
 	Mentioned bool
 	// Elsewhere reports that its destination is another URL, which may be one of the same cluster.
@@ -195,7 +195,7 @@ func (r Receiver) compare(other Receiver) int {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(rank(r), rank(other)), cmp.Compare(r.Name, other.Name))
+	return cmp.Or(cmp.Compare(rank(r), rank(other)), cmp.Compare(r.VidraResource.Name, other.VidraResource.Name))
 }
 
 // manyNames is the number of names from which it takes less time to parse a manifest than to search it for each of them.

@@ -230,7 +230,7 @@ func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
 // receivedBy decides about the removal of an object that a VidraResource has in its manifest, or may have: Remove if that may not apply it, or
 // has no content for longer than a move takes.
 func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners.Receiver) Removal {
-	name, waits := receiver.Name, d.Now.Before(d.MoveEnds)
+	name, waits := receiver.VidraResource.Name, d.Now.Before(d.MoveEnds)
 	switch may, err := facts.MayTake(ctx, receiver); {
 	case err != nil && receiver.Unidentified == nil:
 		return Wait(RightsUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s, whose manifest has it, may apply it: ", name), err.Error(), time.Time{}).with(receiver)
@@ -241,7 +241,7 @@ func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners
 	if receiver.Unknown != nil {
 		has = "may have"
 	}
-	switch server := receiver.Spec.Destination.Server; {
+	switch server := receiver.VidraResource.Spec.Destination.Server; {
 	case receiver.Empty && !waits:
 		return Remove("")
 	case receiver.Unidentified != nil && waits:

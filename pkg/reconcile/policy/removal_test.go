@@ -59,8 +59,8 @@ func (f *facts) Receivers(context.Context) (iter.Seq[owners.Receiver], error) {
 }
 
 func (f *facts) MayTake(_ context.Context, receiver *owners.Receiver) (bool, error) {
-	f.asked = append(f.asked, "rights of "+receiver.Name)
-	return f.may && f.mayNot != receiver.Name, f.mayErr
+	f.asked = append(f.asked, "rights of "+receiver.VidraResource.Name)
+	return f.may && f.mayNot != receiver.VidraResource.Name, f.mayErr
 }
 
 func (f *facts) Contents(context.Context) (owners.Inside, error) {
@@ -219,7 +219,7 @@ func TestDecide(t *testing.T) {
 			text: "is in the manifest of VidraResource bank, and is released when that applies it", asked: asked("receiver", "rights of bank"),
 		},
 		"MayNotBeforeOne": {
-			reason: "The receiver after it takes the object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: append(receiverOf(nil), receiverOf(func(r *owners.Receiver) { r.Name = "shop" })...), may: true, mayNot: "bank"},
+			reason: "The receiver after it takes the object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: append(receiverOf(nil), receiverOf(func(r *owners.Receiver) { r.VidraResource.Name = "shop" })...), may: true, mayNot: "bank"},
 			want: keeps, why: Moved, asked: asked("receiver", "rights of bank", "rights of shop"),
 		},
 		"Moved": {reason: "The receiver takes long, and gets the fields.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(nil), may: true}, want: keeps, why: Moved, asked: asked("receiver", "rights of bank")},

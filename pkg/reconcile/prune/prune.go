@@ -221,8 +221,8 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 		return a.handOver(ctx, about, decision.Owners)
 	case policy.Moved:
 		receiver := decision.Receiver
-		manager := v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(receiver.Name)
-		return a.retry(a.transfer(ctx, key, live, manager), owners.CoOwner{Name: receiver.Name, Manager: manager})
+		manager := v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(receiver.VidraResource.Name)
+		return a.retry(a.transfer(ctx, key, live, manager), owners.CoOwner{Name: receiver.VidraResource.Name, Manager: manager})
 	}
 	done := a.release(ctx, key, live)
 	done.note = decision.Text

@@ -296,7 +296,7 @@ func TestPathsTogether(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(file) }))
 	defer server.Close()
 	artifact := &meta.Artifact{URL: server.URL, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(file)), Revision: "main"}
-	a := &artifacts{Options: Options{HTTP: NewClient(here)}}
+	a := &artifacts{options: Options{HTTP: NewClient(here)}}
 	parts := []v1alpha1.ManifestSource{{Path: "a.yaml"}}
 	_, err := a.read(t.Context(), source.Request{Parts: parts}, artifact)
 	require.NoError(t, err)

@@ -76,21 +76,21 @@ func Sources(o Options) source.Kinds {
 	start()
 	all := source.Kinds{}
 	for _, kind := range kinds {
-		all[kind] = &artifacts{Options: o, kind: schema.GroupKind{Group: Group, Kind: kind}}
+		all[kind] = &artifacts{options: o, kind: schema.GroupKind{Group: Group, Kind: kind}}
 	}
 	return all
 }
 
 // artifacts are the objects of one kind.
 type artifacts struct {
-	Options
+	options Options
 
 	kind schema.GroupKind
 }
 
 // Resource implements source.Source.
 func (a *artifacts) Resource(ctx context.Context) (schema.GroupVersionResource, error) {
-	mapping, err := a.Kinds.Mapping(ctx, a.kind.WithVersion(version))
+	mapping, err := a.options.Kinds.Mapping(ctx, a.kind.WithVersion(version))
 	return mapping.GVR, err
 }
 
@@ -102,7 +102,7 @@ func (a *artifacts) Requests(namespace string) source.Requests {
 			if err != nil {
 				return nil, err
 			}
-			list, err := a.Watched.Resource(gvr).Namespace(namespace).List(ctx, opts)
+			list, err := a.options.Watched.Resource(gvr).Namespace(namespace).List(ctx, opts)
 			return list, a.noting(err)
 		},
 		Watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -110,17 +110,17 @@ func (a *artifacts) Requests(namespace string) source.Requests {
 			if err != nil {
 				return nil, err
 			}
-			stream, err := a.Watched.Resource(gvr).Namespace(namespace).Watch(ctx, opts)
+			stream, err := a.options.Watched.Resource(gvr).Namespace(namespace).Watch(ctx, opts)
 			return stream, a.noting(err)
 		},
-		Client: a.Watched, Object: &unstructured.Unstructured{},
+		Client: a.options.Watched, Object: &unstructured.Unstructured{},
 	}
 }
 
 // noting forgets how the kind is served if an error means that it is not served any more. It returns the error.
 func (a *artifacts) noting(err error) error {
 	if kindGone(err) {
-		a.Kinds.Invalidate(Group)
+		a.options.Kinds.Invalidate(Group)
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func artifactOf(u *unstructured.Unstructured) (artifact *meta.Artifact, why stri
 
 // Fetch implements source.Source. It reads the object, fetches and verifies its artifact, and reads each path of it.
 func (a *artifacts) Fetch(ctx context.Context, r source.Request) (*source.Content, error) {
-	if !a.AnyNamespace && r.Key.Namespace != r.Namespace {
+	if !a.options.AnyNamespace && r.Key.Namespace != r.Namespace {
 		return nil, source.Invalid(fmt.Errorf("it is not in the namespace of the destination, %s: move one of them, or ask the administrators to set --allow-cross-namespace-sources", cmp.Or(r.Namespace, "which is not set")))
 	}
 	gvr, err := a.Resource(ctx)
@@ -211,13 +211,13 @@ func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.A
 	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as the paths of a kustomization are compared
 		return nil, fmt.Errorf("make a directory for the artifact: %w", err)
 	}
-	if err := fetch(ctx, a.HTTP, artifact, dir); err != nil {
+	if err := fetch(ctx, a.options.HTTP, artifact, dir); err != nil {
 		return nil, err
 	}
 	parts := make([][]source.Text, len(r.Parts))
 	size, origins := 0, 0
 	for i, part := range r.Parts {
-		texts, err := readPath(ctx, a.Build, dir, part.Path, r.Kustomize, r.Variables)
+		texts, err := readPath(ctx, a.options.Build, dir, part.Path, r.Kustomize, r.Variables)
 		if err != nil {
 			named := fmt.Errorf("path %s: %s", cmp.Or(part.Path, "."), strings.ReplaceAll(strings.ReplaceAll(err.Error(), dir+string(os.PathSeparator), ""), dir, "."))
 			if errors.Is(err, errProcess) || ctx.Err() != nil || ofMachine(err) {
