@@ -72,9 +72,9 @@ func (r *run) wrong(ctx context.Context) iter.Seq[string] {
 // wrongOwners reads the VidraResources, and returns which promises about them do not hold, and whether all are Ready.
 func (r *run) wrongOwners(ctx context.Context, all *v1alpha1.VidraResourceList) (wrong []string, settled bool) {
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	disagree := map[string]bool{}
-	for o, vs := range r.wanted() {
-		disagree[o] = slices.ContainsFunc(vs, func(v int) bool { return v != vs[0] })
+	contested := map[string]bool{}
+	for o, variants := range r.wanted() {
+		contested[o] = disagree(variants)
 	}
 	suspended := r.suspended()
 	settled = !suspended
@@ -87,7 +87,7 @@ func (r *run) wrongOwners(ctx context.Context, all *v1alpha1.VidraResourceList) 
 		all.Items = append(all.Items, *v)
 		c := ready(v)
 		settled = settled && c.Reason == v1alpha1.ReasonApplied
-		if !suspended && !slices.Contains(r.reasons(s, disagree), c.Reason) {
+		if !suspended && !slices.Contains(r.reasons(s, contested), c.Reason) {
 			complain("%s: Ready is %s (%s), others: %v", name, c.Reason, c.Message, r.readiness(ctx))
 		}
 		if c.Reason == v1alpha1.ReasonApplied && s.Broken == "" {
@@ -291,6 +291,9 @@ func (r *run) wrongHistories(all []v1alpha1.VidraResource) (wrong []string) {
 			}
 			// A killed operator may have deleted the object itself.
 			ours := r.unwanted[o] && kills.Load() > r.kills && strings.Contains(e.Message, "created it again after it had been deleted")
+			if r.contested[o] && strings.HasPrefix(e.Manager, v1alpha1.FieldManagerPrefix) {
+				continue
+			}
 			if !r.touched[o] && !ours || !slices.Contains(managers, e.Manager) {
 				wrong = append(wrong, fmt.Sprintf("%s: the history has an edit that no user made: %s of %q: %s", v.Name, e.Reason, o, e.Message))
 			}

@@ -63,6 +63,8 @@ type run struct {
 	// mentioned has the objects in manifests that could not be read, or that moved to a suspended VidraResource. They are not removed for
 	// another VidraResource before that is known.
 	mentioned map[string]bool
+	// contested has the objects that VidraResources have wanted with different content. One with a stale view may take it from another one.
+	contested map[string]bool
 	// offered has the objects that leave a manifest in this step.
 	offered map[string]bool
 	// foreign is the object of another user, which stays unchanged unless spec.adopt allows the change.
@@ -163,7 +165,7 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 func newRun(ctx context.Context, t require.TestingT, logf func(format string, args ...any)) *run {
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
-		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{},
+		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, contested: map[string]bool{},
 		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
@@ -404,6 +406,7 @@ func (r *run) forget() {
 		if r.offered[o] && len(wanted[o]) > 0 && !active[o] { // it is left to a suspended VidraResource after a minute
 			r.mentioned[o] = true
 		}
+		r.contested[o] = r.contested[o] || disagree(wanted[o])
 		if r.seen[o] = r.seen[o] || len(wanted[o]) > 0; r.seen[o] && len(wanted[o]) == 0 {
 			r.unwanted[o] = true
 		}
@@ -481,10 +484,15 @@ func (r *run) edit(ctx context.Context, e edit) {
 		require.NoError(r, err)
 	}
 	// The one of two VidraResources that is refused may find the deletion first, and creates the object.
-	created := e.How == "delete" && len(slices.Compact(slices.Sorted(slices.Values(r.wanted()[e.Object])))) > 1
+	created := e.How == "delete" && disagree(r.wanted()[e.Object])
 	if wasInOrder && !created && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
 		r.owed[e.Object] = owed{at, kills.Load()}
 	}
+}
+
+// disagree reports whether variants of an object differ.
+func disagree(variants []int) bool {
+	return slices.ContainsFunc(variants, func(v int) bool { return v != variants[0] })
 }
 
 // inOrder reports whether an object has the content that a VidraResource wants. Without content, it does not exist.
