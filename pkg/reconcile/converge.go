@@ -93,17 +93,28 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 	}
 	cause, found := r.Trigger.TakeHeal(h)
 	if !found {
+		o.LeaveLoop()
 		return nil
 	}
 	if r.isCurrent(h.Owner, s, vr) {
 		p := r.passOn(h.Owner, vr, s, v1alpha1.ShardsOf(vr, r.Assignment.Shard))
 		if p.connectAgain(ctx) && p.applier.Destination.Name() == h.Key.Cluster {
-			if task, ok := p.plan.HealTask(ctx, o, cause); ok {
+			delayed := o.Delays()
+			task, due, ok := p.plan.HealTask(ctx, o, cause)
+			if !delayed && o.Delays() { // Ready does not hold
+				r.Trigger.Report(h.Owner, 0)
+			}
+			switch {
+			case ok:
 				s.lane.beginLocked(o)
 				return &healing{p, o, task}
+			case !due.IsZero():
+				r.Trigger.DelayHeal(h, cause, due)
+				return nil
 			}
 		}
 	}
+	o.LeaveLoop()
 	r.Trigger.HandOver(h, cause)
 	return nil
 }

@@ -8,7 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,8 +19,10 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -210,6 +214,60 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDelayedHealBesideAReconcile: the heal of a contended object that has to wait is sent at its time, while a reconcile waits for another object.
+func TestDelayedHealBesideAReconcile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjectLoop(t, colors("a"), func(o *objectLoop) {
+			o.Metrics = metrics.New()
+			vr := o.get(t)
+			vr.Spec.Drift.HealsPerMinute = 1
+			require.NoError(t, o.client.Update(t.Context(), vr))
+		})
+		for range contention.HealBurst {
+			o.deleted(t, "a")
+			o.work(t)
+			o.mustPass(t) // it reports the heal
+		}
+		require.True(t, o.ready(t), "each edit was reverted at once")
+		answered := make(chan struct{})
+		o.applying = func(name string) {
+			if name == "b" {
+				<-answered
+			}
+		}
+		o.edit(t, colors("a", "b"))
+		reconciled := make(chan error)
+		go func() { _, err := o.pass(t); reconciled <- err }()
+		synctest.Wait()
+		held := func() float64 { return testutil.ToFloat64(o.Metrics.HeldHeals.WithLabelValues("", "ConfigMap")) }
+		before := held()
+		for range 3 { // the second edit of each is made while the first one waits
+			o.done = nil
+			began := time.Now()
+			for range 2 {
+				o.deleted(t, "a")
+				o.work(t)
+			}
+			require.Empty(t, o.done, "its bucket is empty")
+			require.Equal(t, []trigger.ObjectKey{healOf("a").Key}, o.Trigger.Heals(faulty), "the loop of objects keeps the cause")
+			for time.Sleep(time.Millisecond); len(o.done) == 0; time.Sleep(time.Millisecond) {
+				require.Less(t, time.Since(began), time.Second, "the heal waits for no other object")
+				o.work(t)
+			}
+			require.Equal(t, []string{"a"}, o.done)
+			require.Greater(t, time.Since(began), 50*time.Millisecond)
+			require.False(t, o.objectOf("a").Delayed)
+
+			require.Empty(t, o.Trigger.Heals(faulty))
+		}
+		require.InDelta(t, 3, held()-before, 0, "one for each heal")
+		close(answered)
+		require.NoError(t, <-reconciled)
+		require.False(t, o.ready(t), "heals were delayed")
+		require.Equal(t, v1alpha1.ReasonDriftContended, meta.FindStatusCondition(o.get(t).Status.Conditions, v1alpha1.ConditionDrifted).Reason)
+	})
 }
 
 // attempt has the VidraResource reconciled, which may continue without a worker.

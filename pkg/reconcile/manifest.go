@@ -185,7 +185,7 @@ func (p *pass) returnHeals(ctx context.Context) {
 	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Causes.Objects})
 	p.plan.Causes.Objects = p.reconciler.Trigger.ReturnHeals(p.plan.Settings.Claimant.Owner, func(key trigger.ObjectKey) bool {
 		o := p.state.plan.At(key)
-		return p.plan.Settings.Watched && p.plan.Heals(ctx, o) && !o.Contention.Contended()
+		return p.plan.Settings.Watched && p.plan.Heals(ctx, o)
 	})
 }
 

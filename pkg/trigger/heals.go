@@ -38,11 +38,11 @@ func (f *Factory) healQueue() workqueue.TypedRateLimitingInterface[Heal] {
 	return f.heals
 }
 
-// note adds the cause of an event. It enqueues the object, or its owner in three cases: the heal is not due yet, a reconcile has an older cause
-// of the object, or there is no loop of objects.
+// note adds the cause of an event. It enqueues the object, or its owner in two cases: a reconcile has an older cause of the object, or there is
+// no loop of objects.
 func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
 	opts := f.pending.queueOptions(owner, key)
-	if f.pending.add(owner, key, cause, opts.After == 0 && f.healQueue() != nil) {
+	if f.pending.add(owner, key, cause, f.healQueue() != nil) {
 		f.enqueueHeal(Heal{owner, key}, opts)
 		return
 	}
@@ -119,6 +119,17 @@ func (f *Factory) HandOver(h Heal, cause Cause) {
 	cause.single = false
 	f.pending.merge(h.Owner, Causes{Objects: map[ObjectKey]Cause{h.Key: cause}})
 	f.enqueue(h.Owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
+}
+
+// DelayHeal gives the cause of a contended object back to the loop of objects, for a later time.
+func (f *Factory) DelayHeal(h Heal, cause Cause, due time.Time) {
+	cause.single = true
+	if cause.Since.IsZero() { // no event reported it
+		cause.Since = time.Now()
+	}
+	f.Contend(h.Owner, h.Key, due)
+	f.pending.merge(h.Owner, Causes{Objects: map[ObjectKey]Cause{h.Key: cause}})
+	f.enqueueHeal(h, f.pending.queueOptions(h.Owner, h.Key))
 }
 
 // ReturnHeals has the loop of objects take the causes of an owner that heals accepts, and returns the others, which it removes.

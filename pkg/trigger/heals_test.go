@@ -62,12 +62,15 @@ func TestMailbox(t *testing.T) {
 			r.Contend(owner, key, time.Now())
 			r.event(t, configMap("red", "101"))
 		}, one, 0, true, false},
-		"ContendedAndHeld": {"A reconcile holds the heal.", func(t *testing.T, r *healRig) {
+		"ContendedAndDelayed": {"The heal waits for its time.", func(t *testing.T, r *healRig) {
 			t.Helper()
 			r.Contend(owner, key, time.Now().Add(time.Second))
 			r.event(t, configMap("red", "101"))
+			heals, owners := r.queued()
+			require.Empty(t, heals)
+			require.Zero(t, owners)
 			time.Sleep(time.Second)
-		}, nil, 1, false, true},
+		}, one, 0, true, false},
 		"HandedOver": {"A reconcile decides.", func(t *testing.T, r *healRig) {
 			t.Helper()
 			r.event(t, configMap("red", "101"))

@@ -42,6 +42,8 @@ type Tracker struct {
 	LastHeal time.Time
 	// NotBefore is when the object may be healed again; zero if its heal is not delayed.
 	NotBefore time.Time
+	// Due is when the heal of the next change is due, at the time of the last heal.
+	Due time.Time
 	// Delayed reports that a heal was delayed since the object became contended.
 	Delayed bool
 	// Key is where the object was when it was last healed.

@@ -41,7 +41,7 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	})
 	for _, o := range changed {
 		d, c, cause := o.Desired, o.Contention, causes[o.Desired.Key]
-		at := c.HealAt(p.Now, cause.Since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Env.Budget.Take(p.Settings.Claimant.Owner, p.Now, must) })
+		at := p.healAt(o, cause.Since)
 		if !at.After(p.Now) {
 			c.NotBefore = time.Time{}
 			continue
@@ -52,6 +52,21 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 		c.NotBefore, c.Delayed = at, true
 		p.PendingDrift[d.Key] = cause
 		p.Env.Trigger.Contend(p.Settings.Claimant.Owner, d.Key, at)
+	}
+}
+
+// healAt returns when a contended object that was changed at since is reverted: now, which counts for the budget, or a time after it.
+func (p *Planner) healAt(o *Object, since time.Time) time.Time {
+	return o.Contention.HealAt(p.Now, since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Env.Budget.Take(p.Settings.Claimant.Owner, p.Now, must) })
+}
+
+// Delays reports whether a heal of the object was delayed since it is contended. The object may be nil.
+func (o *Object) Delays() bool { return o != nil && o.Contention != nil && o.Contention.Delays() }
+
+// LeaveLoop notes that the loop of objects does not revert an object any more. The object may be nil.
+func (o *Object) LeaveLoop() {
+	if o != nil {
+		o.Delayed = false
 	}
 }
 
@@ -94,7 +109,8 @@ func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
 	}
 	o.Entry.State = v1alpha1.ObjectContended
 	c.Key = d.Key
-	p.Env.Trigger.Contend(p.Settings.Claimant.Owner, d.Key, c.HealAt(p.Now, p.Now, p.VR.MaxExposure(), func(bool) time.Time { return p.Env.Budget.Next(p.Settings.Claimant.Owner, p.Now) }))
+	c.Due = c.HealAt(p.Now, p.Now, p.VR.MaxExposure(), func(bool) time.Time { return p.Env.Budget.Next(p.Settings.Claimant.Owner, p.Now) })
+	p.Env.Trigger.Contend(p.Settings.Claimant.Owner, d.Key, c.Due)
 }
 
 // EndContentions forgets the contentions that are over.
@@ -106,7 +122,7 @@ func (p *Planner) EndContentions() {
 			continue
 		}
 		if d != nil && entry != nil {
-			if _, changed := p.PendingDrift[d.Key]; changed || !c.Over(p.Now) {
+			if _, changed := p.PendingDrift[d.Key]; changed || o.Delayed || !c.Over(p.Now) {
 				continue
 			}
 		} else if entry != nil {

@@ -10,15 +10,16 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// HealTask returns the task that reverts a change of an object of the manifest, which counts for the budget of contended objects. ok is false if a reconcile of the VidraResource
-// decides. The task has copies of all that changes meanwhile.
-func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) (t Task, ok bool) {
+// HealTask returns the task that reverts a change of an object of the manifest, which counts for the budget of contended objects. The task has copies of
+// all that changes meanwhile. ok is false if the heal of a contended object is due at a later time, or if a reconcile of the VidraResource
+// decides: then the time is zero.
+func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) (t Task, due time.Time, ok bool) {
 	if !p.Heals(ctx, o) {
-		return Task{}, false
+		return Task{}, time.Time{}, false
 	}
 	if cause.Found != nil {
 		if _, asks := cause.Found.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]; asks {
-			return Task{}, false
+			return Task{}, time.Time{}, false
 		}
 	}
 	if c := o.Contention; c.Contended() {
@@ -26,14 +27,19 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 		if since.IsZero() {
 			since = p.Now
 		}
-		at := c.HealAt(p.Now, since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Env.Budget.Take(p.Settings.Claimant.Owner, p.Now, must) })
-		if at.After(p.Now) { // a reconcile holds it
-			return Task{}, false
+		at := p.healAt(o, since)
+		if !o.Delayed && (at.After(p.Now) || since.Before(c.Due)) {
+			o.Delayed, c.Delayed = true, true
+			p.Env.Metrics.Held(o.ID)
 		}
+		if at.After(p.Now) {
+			return Task{}, at, false
+		}
+		o.Delayed = false
 	}
 	known, entry, d := *o, *o.Entry, *o.Desired
 	known.Entry = &entry
-	return Task{Object: &d, Known: &known, Why: WhyDrift, Cause: cause, Completes: o.Completes(cause)}, true
+	return Task{Object: &d, Known: &known, Why: WhyDrift, Cause: cause, Completes: o.Completes(cause)}, time.Time{}, true
 }
 
 // Heals reports whether a change of an object is reverted without a reconcile of the VidraResource: the object is applied as the
@@ -60,6 +66,7 @@ func (p *Planner) takeHeals(ctx context.Context) map[trigger.ObjectKey]bool {
 				p.Causes.Objects = map[trigger.ObjectKey]trigger.Cause{}
 			}
 			p.Causes.Objects[key] = cause
+			p.State.At(key).LeaveLoop()
 		}
 	}
 	return left

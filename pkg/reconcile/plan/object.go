@@ -77,6 +77,8 @@ type Object struct {
 	// Healing reports that the loop of objects heals the object, Reserved that a reconcile applies it, or is about to:
 	// then the loop leaves the object to it.
 	Healing, Reserved bool
+	// Delayed reports that the loop of objects reverts the object, which is contended, at a later time.
+	Delayed bool
 	// KindGoneSince is since when the kind of an object that is to be removed is unserved;
 	// zero while it is.
 	KindGoneSince time.Time
