@@ -317,6 +317,13 @@ func TestMoveToASuspendedOne(t *testing.T) {
 			require.NoError(t, mergePatch(vidraResourceOf(taker, "", ""), `{"spec":{"suspend":false}}`))
 			awaitReady(t, taker)
 		}},
+		"without events": {"Its manifest drops the object, and its spec the events.", func(t *testing.T, taker string) {
+			t.Helper()
+			require.NoError(t, mergePatch(vidraResourceOf(taker, "", ""), `{"spec":{"destination":{"reconcileOnEvents":false}}}`))
+			setManifest(t, taker, configMap("other", taker))
+			require.NoError(t, mergePatch(vidraResourceOf(taker, "", ""), `{"spec":{"suspend":false}}`))
+			awaitReady(t, taker)
+		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -131,7 +131,7 @@ func (r *run) wrongObject(ctx context.Context, o string, settled bool) (wrong []
 			complain("the object of another user was changed or deleted")
 		}
 	case len(wanted) == 0:
-		if exists && !r.unmanaged[o] && settled && o != "ConfigMap/foreign" {
+		if exists && !r.unmanaged[o] && (!r.given[o] || kills.Load() == r.kills) && settled && o != "ConfigMap/foreign" {
 			complain("%s is in no manifest, and exists since %s: labels %v, annotations %v, deleted %v",
 				o, u.GetCreationTimestamp().Format(time.TimeOnly), u.GetLabels(), u.GetAnnotations(), u.GetDeletionTimestamp())
 		}

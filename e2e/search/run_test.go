@@ -60,13 +60,13 @@ type run struct {
 	// killed at the begin.
 	seen, unwanted map[string]bool
 	kills          int64
-	// mentioned has the objects in manifests that could not be read, or that moved to a suspended VidraResource. They are not removed for
-	// another VidraResource before that is known.
+	// mentioned has the objects in manifests that could not be read. They are not removed for another VidraResource before that is known.
 	mentioned map[string]bool
 	// contested has the objects that VidraResources have wanted with different content. One with a stale view may take it from another one.
 	contested map[string]bool
-	// offered has the objects that leave a manifest in this step.
-	offered map[string]bool
+	// offered has the objects that leave a manifest in this step, and given those that moved to suspended VidraResources alone: an operator that is
+	// killed after the minute of a move may not have listed them.
+	offered, given map[string]bool
 	// foreign is the object of another user, which stays unchanged unless spec.adopt allows the change.
 	foreign *unstructured.Unstructured
 	adopted bool
@@ -165,7 +165,7 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 func newRun(ctx context.Context, t require.TestingT, logf func(format string, args ...any)) *run {
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
-		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, contested: map[string]bool{},
+		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, given: map[string]bool{}, contested: map[string]bool{},
 		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
@@ -403,9 +403,7 @@ func (r *run) forget() {
 		}
 	}
 	for _, o := range pool {
-		if r.offered[o] && len(wanted[o]) > 0 && !active[o] { // it is left to a suspended VidraResource after a minute
-			r.mentioned[o] = true
-		}
+		r.given[o] = r.given[o] || r.offered[o] && len(wanted[o]) > 0 && !active[o]
 		r.contested[o] = r.contested[o] || disagree(wanted[o])
 		if r.seen[o] = r.seen[o] || len(wanted[o]) > 0; r.seen[o] && len(wanted[o]) == 0 {
 			r.unwanted[o] = true

@@ -40,9 +40,10 @@ func (p *pass) recoverInventory() {
 }
 
 // listTransferred takes the objects for the inventory that another VidraResource released to this one, which has not applied them yet, as
-// while it is suspended. They are of the manifest as it was read last: without an entry, nothing would remove them when they leave it.
+// while it is suspended. They are of the manifest as it was read last: without an entry, nothing would remove them when they leave it. The
+// spec may have turned events off since; their watches show them still.
 func (p *pass) listTransferred() {
-	if !p.plan.Scope.All || !p.plan.Settings.Watched {
+	if !p.plan.Scope.All {
 		return
 	}
 	p.applier.Settings.Allowed = p.state.scope
