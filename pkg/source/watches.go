@@ -221,12 +221,14 @@ func (w *Watches) owners(key Key) []trigger.Owner {
 	return w.needed.Owners(key)
 }
 
-// revisionOf is the kept part of an object: its name and its revision.
+// revisionOf is the kept part of an object: its name and its revision. It is a metav1.Object, which the store of an informer needs.
 type revisionOf struct {
-	object metav1.PartialObjectMetadata
+	metav1.PartialObjectMetadata
 
 	revision string
 }
+
+var _ metav1.Object = (*revisionOf)(nil)
 
 // revisionOnly returns the transform that keeps the revision of an object.
 func revisionOnly(kind Source) cache.TransformFunc {
@@ -236,7 +238,7 @@ func revisionOnly(kind Source) cache.TransformFunc {
 			return obj, nil
 		}
 		kept := &revisionOf{revision: kind.Revision(obj)}
-		kept.object.Namespace, kept.object.Name, kept.object.ResourceVersion = whole.GetNamespace(), whole.GetName(), whole.GetResourceVersion()
+		kept.Namespace, kept.Name, kept.ResourceVersion = whole.GetNamespace(), whole.GetName(), whole.GetResourceVersion()
 		return kept, nil
 	}
 }

@@ -80,9 +80,9 @@ func (p *Planner) Checkup() {
 		kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 		seen, evaluated := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(d.ID.GroupKind))
 		evaluated = evaluated && found && synced
-		if known && (!o.healthRead || !evaluated) {
+		if known && (!evaluated || !o.healthRead && o.Unobserved) {
 			health = *o.lastHealth
-		} else { // the watch observes later what was just applied, and reports a change of its health
+		} else { // the answer may be older: the first event of a watch may show an object that is Current by then, which is no change
 			health, known = seen, evaluated
 			o.Exists, o.missed = o.Exists || known, o.missed && !known
 			if known {

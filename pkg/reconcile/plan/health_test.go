@@ -9,7 +9,11 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/deletion"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // TestBlockedDeletions: an object that is being deleted and waits for its finalizers is a problem of its own once it has
@@ -41,4 +45,39 @@ func TestBlockedDeletions(t *testing.T) {
 	require.Equal(t, "is being deleted, and "+waits, r.Problems()[0].Message)
 	require.True(t, (&HealthReport{Ill: r.Ill[5:]}).failed())
 	require.False(t, (&HealthReport{Ill: r.Ill[3:5]}).failed())
+}
+
+// shown is a store that has one object.
+type shown struct{ kept any }
+
+func (s shown) Get(watchregistry.Key, string, string) (obj any, found, synced bool) {
+	return s.kept, true, true
+}
+
+// TestHealthInAnswers: the answer to an apply may be older than the object in the store, which has reported no change of health since.
+func TestHealthInAnswers(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		reason     string
+		unobserved bool
+		ill        int
+	}{
+		"shown":     {"The first event of the watch has a later version.", false, 0},
+		"not shown": {"The store has an earlier version.", true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := wanted.ConfigMap("a")
+			kept, err := trigger.NewFactory(trigger.NewIndex()).TransformFor("", d.Key.GVR)(fixture.LiveConfigMap("1", nil))
+			require.NoError(t, err)
+			s := &State{}
+			s.SetManifest([]*desired.Object{d})
+			o := s.Track(d.ID)
+			o.Entry, o.Unobserved = fixture.InState(v1alpha1.ObjectApplied, "1"), tt.unobserved
+			o.lastHealth = &trigger.Health{Status: kstatus.InProgressStatus}
+			p := &Planner{Env: &Env{Watches: shown{kept}}, Settings: &Settings{Watched: true}, State: s, Scope: Scope{All: true}}
+			p.Checkup()
+			require.Len(t, s.Health.Ill, tt.ill, tt.reason)
+		})
+	}
 }
