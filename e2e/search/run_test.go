@@ -499,18 +499,25 @@ func (r *run) inOrder(ctx context.Context, o string, u *unstructured.Unstructure
 	return len(wanted) > 0 && u.Object != nil && u.GetDeletionTimestamp() == nil && len(r.wrongContent(ctx, o, u, wanted)) == 0
 }
 
+// inFlight bounds the time until the API server has committed the last request of an operator that was killed.
+const inFlight = time.Second
+
 // lost drops, after a kill, the edits that the operator had reverted: what it had not written to a history is lost. The others it has to find.
 func (r *run) lost(ctx context.Context) {
 	for o, edit := range r.owed {
-		u := r.object(o, 0)
-		if err := admin.Get(ctx, client.ObjectKeyFromObject(u), u); apierrors.IsNotFound(err) {
-			u.Object = nil
-		} else {
-			require.NoError(r, err)
-		}
-		if edit.kills = kills.Load(); r.inOrder(ctx, o, u) {
+		reverted := wait.PollUntilContextTimeout(ctx, suite.Poll, inFlight, true, func(ctx context.Context) (bool, error) {
+			u := r.object(o, 0)
+			if err := admin.Get(ctx, client.ObjectKeyFromObject(u), u); apierrors.IsNotFound(err) {
+				u.Object = nil
+			} else if err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+			return r.inOrder(ctx, o, u), nil
+		})
+		if edit.kills = kills.Load(); reverted == nil {
 			delete(r.owed, o)
 		} else {
+			require.True(r, wait.Interrupted(reverted), "%v", reverted)
 			r.owed[o] = edit
 		}
 	}
