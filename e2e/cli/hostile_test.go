@@ -56,6 +56,8 @@ var hostileCommands = map[string][][]string{
 	"orphan":     {{"configmap/settings", "-n", "hostile"}, {"clusterrole/" + hostileName}},
 	"suspend":    {{"hostile"}},
 	"resume":     {{"hostile"}},
+	"revisions":  {{"hostile"}, {"hostile", "-o", "json"}, {"hostile", "-o", "yaml"}},
+	"rollback":   {{"hostile"}, {"hostile", "--to", "7"}, {"hostile", "--release"}, {"hostile", "--release", "-o", "yaml"}},
 	"reconcile":  {{"hostile", "--timeout", "1s"}},
 	"wait":       {{"hostile", "--timeout", "1s"}},
 	"expect":     {{"healed", "configmap/settings", "-n", "hostile", "--within", "1s"}, {"healed", "clusterrole/" + hostileName, "--within", "1s"}, {"healed", "configmap/settings", "-n", "hostile", "--within", "1s", "--", "printf", strings.ReplaceAll(hostile, "\n", "")}},

@@ -35,7 +35,7 @@ var questions = map[string][]string{
 
 // otherCommands answer no question, or print VidraResources as the user may read them.
 var otherCommands = []string{
-	"get", "suspend", "resume", "skip", "adopt", "orphan", "reconcile", "wait", "expect", "drill", "version", "completion", "help", "mcp", "ui", "infrahub", "migrate", "export", "dev",
+	"get", "suspend", "resume", "skip", "adopt", "orphan", "reconcile", "wait", "expect", "drill", "version", "completion", "help", "mcp", "ui", "infrahub", "migrate", "export", "dev", "revisions", "rollback",
 }
 
 // maskedManifest has a value that is hidden in each way, and one that is shown.

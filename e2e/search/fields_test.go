@@ -32,13 +32,15 @@ var elsewhere = map[string]string{
 	"kustomize.substituteFrom":          "e2e/sources has the artifacts",
 	"kustomize.targetNamespace":         "e2e/sources has the artifacts",
 	"healthChecks":                      "e2e has the health by expressions: one that is not Current would end Healthy",
+	"revision.hold":                     "e2e has the held revisions: the others are applied at once",
+	"revision.to":                       "e2e has the rollbacks: the manifest of the spec waits meanwhile",
 	"dependsOn":                         "e2e has the dependencies: one that is not Ready would have everything wait",
 }
 
 // values are the valid values of fields whose schema does not give them.
 var values = map[string][]any{
 	"interval": {"10s", "1m", "24h"}, "reconciledAt": {"2026-01-02T03:04:05Z", "2026-02-03T04:05:06Z"},
-	"drift.maxExposure": {"1s", "30s"}, "drift.maxBreakGlass": {"0s", "1h"}, "drift.healsPerMinute": {int64(30), int64(1000)},
+	"drift.maxExposure": {"1s", "30s"}, "drift.maxBreakGlass": {"0s", "1h"}, "revisionHistoryLimit": {int64(0), int64(1), int64(20)}, "drift.healsPerMinute": {int64(30), int64(1000)},
 	"drift.ignore": {
 		[]any{map[string]any{"target": map[string]any{"kind": "ConfigMap"}, "paths": []any{"/data/absent"}}},
 		[]any{map[string]any{"target": map[string]any{"group": "apps", "name": "absent"}, "managers": []any{"absent"}}},

@@ -167,6 +167,71 @@ func TestFluxBroken(t *testing.T) {
 	cluster.AwaitReadyFor(t, patience, ns)
 }
 
+// TestFluxHold: commits wait while spec.revision.hold is true, and edits are reverted to the applied one, also after a restart and while the
+// artifact is gone. A commit without a change of the manifest is no revision, and a rollback needs no artifact.
+func TestFluxHold(t *testing.T) {
+	define(t, "GitRepository")
+	p := newProducer(t)
+	ns := cluster.NewNamespace(t)
+	source := newSource(t, "GitRepository", ns, "app")
+	publish := func(revision, text string) {
+		p.publish(t, source, revision, map[string]string{"a.yaml": suite.Greeting("one", text), "README.md": revision})
+	}
+	applied := func(number int64) {
+		t.Helper()
+		suite.AwaitFor(t, patience, func(c *assertT) {
+			vr := &v1alpha1.VidraResource{}
+			require.NoError(c, admin.Get(context.Background(), client.ObjectKey{Name: ns}, vr))
+			require.NotNil(c, vr.Status.Revision)
+			require.Equal(c, number, vr.Status.Revision.Applied)
+		})
+	}
+	policy := func(text string) {
+		t.Helper()
+		require.NoError(t, cluster.MergePatch(cluster.GetVidraResource(t, ns), "%s", `{"spec":{"revision":`+text+`}}`))
+	}
+	publish("v1", "first")
+	cluster.NewVidraResource(t, ns, "", from("GitRepository", "app", ""))
+	applied(1)
+	publish("v2", "second")
+	awaitGreeting(t, ns, "one", "second")
+	applied(2)
+	policy(`{"hold":true}`)
+	cluster.AwaitReadyFor(t, patience, ns)
+	publish("v3", "third")
+	waits := func() {
+		t.Helper()
+		cluster.AwaitNotReady(t, ns, v1alpha1.ReasonRevisionHeld, "GitRepository "+ns+"/app, revision v3")
+		edit(t, ns, "one")
+		awaitGreeting(t, ns, "one", "second")
+		vr := cluster.GetVidraResource(t, ns)
+		require.Equal(t, "GitRepository "+ns+"/app, revision v3", vr.Status.Revision.Waiting.Source)
+		require.Contains(t, vr.Status.Revision.Kept[0].Source, "revision v2")
+	}
+	waits()
+	restart(t, func() { edit(t, ns, "one") })
+	awaitGreeting(t, ns, "one", "second")
+	waits()
+
+	p.setBroken(http.StatusServiceUnavailable)
+	publish("v4", "fourth")
+	edit(t, ns, "one")
+	awaitGreeting(t, ns, "one", "second")
+	policy(`{"hold":true,"to":1}`)
+	applied(1)
+	awaitGreeting(t, ns, "one", "first")
+	restart(t, func() { edit(t, ns, "one") })
+	awaitGreeting(t, ns, "one", "first")
+	p.setBroken(0)
+	policy(`null`)
+	awaitGreeting(t, ns, "one", "fourth")
+	applied(3)
+	publish("v5", "fourth")
+	suite.AwaitFor(t, patience, func(c *assertT) { require.Equal(c, "v5", cluster.GetVidraResource(t, ns).Status.Source[0].Revision) })
+	require.Equal(t, int64(3), cluster.GetVidraResource(t, ns).Status.Revision.Applied)
+	require.Len(t, cluster.GetVidraResource(t, ns).Status.Revision.Kept, 3)
+}
+
 // TestFluxKustomize: a kustomization is built with the settings of spec.kustomize, and variables of ConfigMaps and Secrets are substituted again
 // when they change. The values of Secrets are withheld.
 func TestFluxKustomize(t *testing.T) {

@@ -50,6 +50,8 @@ const (
 type Difference struct {
 	VidraResource string `json:"vidraResource"`
 	Suspended     bool   `json:"suspended,omitempty"`
+	// Held reports that spec.revision.hold has a new revision wait.
+	Held bool `json:"held,omitempty"`
 	// Dropped are the fields of the VidraResource that its file has dropped.
 	Dropped []string            `json:"dropped,omitempty"`
 	Objects []*ObjectDifference `json:"objects"`
@@ -173,7 +175,7 @@ func (d *differ) run(ctx context.Context) (*Difference, error) {
 			return nil, err
 		}
 	}
-	diff := &Difference{VidraResource: d.runner.VR.Name, Suspended: d.runner.VR.Spec.Suspend, Dropped: d.dropped}
+	diff := &Difference{VidraResource: d.runner.VR.Name, Suspended: d.runner.VR.Spec.Suspend, Held: d.runner.VR.Holds(), Dropped: d.dropped}
 	for _, u := range resolved.Unresolved {
 		diff.Objects = append(diff.Objects, d.unresolved(u, resolved))
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
-	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -128,37 +127,6 @@ func cycle(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResou
 		return ""
 	}
 	return visit(from.Name, from)
-}
-
-// keepsApplied reports whether the manifest that was applied is used, because a newer one has to wait.
-func (p *pass) keepsApplied() bool {
-	s := p.state
-	if p.waiting == nil || s.unapplied || s.dropped || s.plan.Stalled != nil || len(s.plan.Manifest) == 0 || !s.scope.Same(p.applier.Settings.Allowed) {
-		return false
-	}
-	if s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources {
-		return s.behind
-	}
-	s.plan.Generation, s.behind = p.plan.VR.Generation, true
-	return true
-}
-
-// holdBack takes from a plan the tasks that have to wait, and reports those that wait for something.
-func (p *pass) holdBack(todo plan.Plan) plan.Plan {
-	s := p.state
-	if p.waiting == nil {
-		s.unapplied, s.waits = false, false
-		return todo
-	}
-	todo, waits := p.plan.HoldBack(todo, *p.waiting)
-	p.plan.Waits = p.plan.Waits || s.behind
-	if p.plan.Scope.All || waits {
-		s.waits = waits || s.behind
-	}
-	if !s.waits {
-		p.waiting = nil
-	}
-	return todo
 }
 
 // dependents returns why the deletion of the VidraResource waits for those that depend on it, and until when; nil if it does not. One that

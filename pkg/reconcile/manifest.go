@@ -28,31 +28,38 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	if p.keepsApplied() {
 		return nil
 	}
-	if !s.behind && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Settings.Allowed) && (s.plan.Stalled != nil || !p.plan.Scope.All || !s.plan.AwaitsKinds() && !s.plan.Reread) && !p.reconciler.Inventories.Lightened(p.plan.VR.Name) {
+	if (!s.behind || s.unapplied && p.waiting != nil) && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Settings.Allowed) && (s.plan.Stalled != nil || !p.plan.Scope.All || !s.plan.AwaitsKinds() && !s.plan.Reread) && !p.reconciler.Inventories.Lightened(p.plan.VR.Name) {
 		return s.plan.Stalled
 	}
 	p.unread = true
 	if s.unread != nil && s.plan.Generation == p.plan.VR.Generation && (!p.plan.Scope.Retry || !p.plan.Scope.All && s.unread.Awaited && !p.revisedSince(s.unreadRevisions)) {
 		return s.unread
 	}
-	from := desired.Reader{Sources: &p.reconciler.sources, Local: p.reconciler.Local, Scope: p.reconciler.LocalScope, Accounts: p.reconciler.accounts()}
 	var got desired.Parts
 	var why *object.Failure
-	s.lane.apart(func() { got, why = from.Gather(ctx, p.plan.Settings.Claimant.Owner, p.plan.VR) })
+	s.lane.apart(func() { got, why = p.gather(ctx) })
 	s.unreadable, s.sourcesRead = got.Unreadable, p.plan.Now
 	p.awaitSources(got.NotServed)
+	if why != nil && p.hasApplied() { // what waits is read when it may be applied
+		s.plan.Generation, s.behind, p.unread = p.plan.VR.Generation, true, false
+		return nil
+	}
 	if why != nil {
 		why.Awaited = !got.Transient && p.noticesSources(got)
 		s.unread, s.unreadRevisions = why, s.revisions
 		p.recall(ctx)
 		return why
 	}
+	if p.keepsRevision(ctx, got) {
+		return nil
+	}
 	old := p.objectsOfManifest()
 	if s.unread = p.resolve(ctx, got); s.unread != nil {
 		p.recall(ctx)
 		return s.unread
 	}
-	s.behind, s.unapplied = false, p.waiting != nil
+	s.behind, s.unapplied = p.waiting != nil && p.waiting == s.revision.refused, p.waiting != nil && !s.sameRevision(got)
+	s.revision.current, s.revision.source = got.Revision(), p.sourceOf(got)
 	p.unread, s.sources, s.missingParts = false, got.Versions, got.Missing
 	p.reconciler.named.Note(p.plan.VR, got.Versions, s.identities(p.plan.VR))
 	s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
@@ -63,7 +70,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	p.reconciler.Inventories.Accept(p.plan.VR.Name)
 	s.plan.Sources = got.Artifacts
 	p.forgetVersions(old)
-	p.keep(ctx, got)
+	p.saveRevision(ctx, got)
 	p.returnHeals(ctx)
 	return nil
 }
@@ -88,18 +95,7 @@ func (p *pass) forgetVersions(old []*desired.Object) {
 
 // resolve resolves the parts of the manifest into the state.
 func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
-	s := p.state
-	defer func() {
-		if access.IsLocal(p.plan.VR.Spec.Destination.Server) {
-			p.reconciler.namespaces.Set(p.plan.Settings.Claimant.Owner, maps.Keys(s.plan.Namespaces()))
-		}
-	}()
-	var held []string
-	var err error
-	s.lane.apart(func() { held, err = p.holders(ctx) })
-	if err == nil {
-		err = p.readParts(ctx, held, got.Parts)
-	}
+	resolved, err := p.resolveParts(ctx, got.Parts)
 	if err != nil {
 		reason := v1alpha1.ReasonManifestInvalid
 		if errors.Is(err, desired.ErrEmpty) {
@@ -107,29 +103,37 @@ func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
 		}
 		return &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
 	}
-	s.recalled = false
-	for _, o := range s.plan.Manifest {
-		o.Desired.Configuration = p.applier.Settings.Additions.ConfigurationOf(o.Desired.Configuration)
-	}
+	p.store(resolved)
 	return nil
 }
 
-// keep keeps a manifest that comes from artifacts, before anything of it is applied.
-func (p *pass) keep(ctx context.Context, got desired.Parts) {
-	if len(got.Artifacts) == 0 {
-		return
+// store makes a manifest that was resolved the manifest of the state.
+func (p *pass) store(resolved *desired.Resolved) {
+	s := p.state
+	s.adopt(p.plan.VR.Generation, resolved.Objects, resolved.Unresolved)
+	s.plan.Unmatched, s.scope, s.recalled = resolved.Unmatched, p.applier.Settings.Allowed, false
+	if access.IsLocal(p.plan.VR.Spec.Destination.Server) {
+		p.reconciler.namespaces.Set(p.plan.Settings.Claimant.Owner, maps.Keys(s.plan.Namespaces()))
 	}
+}
+
+// save keeps a manifest for a restart, and as a revision. It reports whether the manifest is kept.
+func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 	text, digest, err := got.Pack(p.plan.VR, p.before.Source)
 	if err == nil && digest != p.state.kept {
 		p.state.kept = "" // a Save that fails may have written some of it
-		p.state.lane.apart(func() { err = p.reconciler.Kept.Save(ctx, p.plan.VR, digest, text) })
+		retain, all := p.retained()
+		p.state.lane.apart(func() {
+			err = p.reconciler.Kept.Save(ctx, p.plan.VR, source.Manifest{Digest: digest, Revision: got.Revision(), Text: text}, retain, all)
+		})
 	}
 	if err != nil {
 		err = object.WithoutValues(err, ownership.Disclosure{}) // a policy may quote the Secret
-		logf.FromContext(ctx).Error(err, "Cannot keep the manifest: after a restart, edits are not reverted while a source cannot be read. Grant Vidra get, list, create and delete on Secrets in its namespace")
-		return
+		logf.FromContext(ctx).Error(err, "Cannot keep the manifest: after a restart, edits are not reverted while a source cannot be read or a revision waits, and it cannot be applied as an earlier revision. Grant Vidra get, list, create and delete on Secrets in its namespace")
+		return false
 	}
-	p.state.kept = digest
+	p.state.kept, p.state.revision.saved = digest, got.Revision()
+	return true
 }
 
 // recall reads the manifest that was kept into the state, if the last read one is not usable: after a restart, edits are reverted to it while a
@@ -148,7 +152,7 @@ func (p *pass) recall(ctx context.Context) {
 			if why := p.resolve(ctx, got); why != nil {
 				err = errors.New(why.Message)
 			} else {
-				p.state.recalled, p.state.plan.Sources = true, got.Artifacts
+				p.state.recalled, p.state.plan.Sources, p.state.revision.current = true, got.Artifacts, ""
 				p.reconciler.named.Note(p.plan.VR, nil, p.state.identities(p.plan.VR))
 				p.state.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
 			}
@@ -223,27 +227,27 @@ func (p *pass) holders(ctx context.Context) ([]string, error) {
 	return desired.HoldersOf(p.plan.VR, holds)
 }
 
-// readParts reads the parts of the manifest into the state, once there is memory to
-// parse them.
-func (p *pass) readParts(ctx context.Context, holders []string, parts []desired.Part) error {
-	free := func() {}
-	defer func() { free() }()
-	var w *desired.Resolved
-	var err error
+// resolveParts resolves the parts of the manifest, once there is memory to parse them. The state stays as it is.
+func (p *pass) resolveParts(ctx context.Context, parts []desired.Part) (resolved *desired.Resolved, err error) {
 	p.state.lane.apart(func() {
-		var taken func()
-		if taken, err = p.reconciler.heavy.Take(ctx, desired.WeightOfParts(parts)); err != nil {
+		var held []string
+		if held, err = p.holders(ctx); err != nil {
 			return
 		}
-		free = taken
-		w, err = desired.Resolve(ctx, p.plan.VR, p.applier.Settings.Claimant.Signature(), holders, parts, desired.ScopedDestination{Destination: p.applier.Destination, Scope: p.applier.Settings.Allowed})
+		var free func()
+		if free, err = p.reconciler.heavy.Take(ctx, desired.WeightOfParts(parts)); err != nil {
+			return
+		}
+		defer free()
+		resolved, err = desired.Resolve(ctx, p.plan.VR, p.applier.Settings.Claimant.Signature(), held, parts, desired.ScopedDestination{Destination: p.applier.Destination, Scope: p.applier.Settings.Allowed})
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.state.adopt(p.plan.VR.Generation, w.Objects, w.Unresolved)
-	p.state.plan.Unmatched, p.state.scope = w.Unmatched, p.applier.Settings.Allowed
-	return nil
+	for _, d := range resolved.Objects {
+		d.Configuration = p.applier.Settings.Additions.ConfigurationOf(d.Configuration)
+	}
+	return resolved, nil
 }
 
 // watchesSources reports whether all sources of the manifest are watched, and have the versions that were read, so that a change of
@@ -277,6 +281,9 @@ func (p *pass) revisedSince(before map[source.Key]string) bool {
 // sourcesChanged reports whether the sources in spec.manifestFrom differ from the sources that were read
 // last, and whether that is unknown for some of them.
 func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
+	if vr.RevisionTo() != 0 && s.revision.refused == nil { // an earlier revision is applied instead
+		return false, false
+	}
 	changed = s.unread != nil && len(vr.Spec.ManifestFrom) > 0
 	for _, key := range source.KeysOf(vr) {
 		version, known := r.sources.Revision(key)

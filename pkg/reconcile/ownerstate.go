@@ -58,6 +58,8 @@ type ownerState struct {
 	// behind reports that the manifest is the one that was applied, while a newer one waits. unapplied reports that it was read while it had
 	// to wait.
 	behind, unapplied bool
+	// revision has the revisions of the manifest.
+	revision revisionState
 	// waits reports that something of the manifest waits.
 	waits bool
 
@@ -119,6 +121,7 @@ func (s *ownerState) usable(p *pass) bool {
 func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 	s := &ownerState{
 		plan:              plan.NewState(vr, keys),
+		revision:          revisionState{status: vr.Status.Revision.DeepCopy()},
 		writes:            status.Writes{Begun: time.Now(), Read: vr.ResourceVersion},
 		recoversInventory: slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0,
 	}

@@ -170,7 +170,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.refuse(ctx, *why)
 	}
 	p.rereadIfAccountAllowed()
-	p.state.lane.apart(func() { p.waiting = p.awaitedDependency(ctx) })
+	p.state.lane.apart(func() { p.waiting = p.awaits(ctx) })
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.state.usable(p):
@@ -213,6 +213,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	p.release(reserved)
+	p.recordRevision(ctx)
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.plan.Scope.All && p.state.plan.Problems() == 0})
 }
 

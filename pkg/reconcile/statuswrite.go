@@ -79,6 +79,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	p.awaitRefused()
 	s.plan.ForgetUnused()
 	after := status.Summarize(s.plan.Status, o)
+	after.Revision = p.revisionStatus()
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
 	restores, later := p.restores(ctx)

@@ -27,62 +27,107 @@ const (
 	keptDigest = "vidraresource.infrahub.operators.com/manifest-digest"
 	keptPieces = "vidraresource.infrahub.operators.com/manifest-pieces"
 	keptSince  = "vidraresource.infrahub.operators.com/manifest-since"
+	// keptRevision is the annotation with the revision of the manifest: the digest of its texts alone.
+	keptRevision = "vidraresource.infrahub.operators.com/manifest-revision"
 	// keptKey is the key of the data.
 	keptKey = "manifest"
 	// keptBytes is how many bytes one Secret holds: the API server accepts 1 MiB.
 	keptBytes = 1_000_000
+	// maxFormer is how many bytes all Secrets with former manifests of a VidraResource hold.
+	maxFormer = 8 << 20
 	// maxKept is how many bytes a manifest has at most when it is unpacked: all parts, with their names.
 	maxKept = 32 << 20
 )
 
-// Kept keeps the last manifests that came from artifacts, in Secrets of Vidra's own namespace, for the time when an artifact cannot be read.
-// The garbage collector deletes them with their VidraResource.
+// Manifest is a manifest to be kept.
+type Manifest struct {
+	// Digest identifies the manifest with its sources, and Revision its texts alone.
+	Digest, Revision string
+	Text             []byte
+}
+
+// Kept keeps manifests in Secrets of Vidra's own namespace: the last one of artifacts for the time when an artifact cannot be read, and the
+// applied revisions. The garbage collector deletes them with their VidraResource.
 type Kept struct {
 	Secrets typedcorev1.SecretsGetter
 	// Namespace of the Secrets. If it is empty, nothing is kept.
 	Namespace string
 }
 
-// Save keeps the manifest of a VidraResource instead of all former ones. digest identifies it: nothing is written if it alone is kept already.
-func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, digest string, manifest []byte) error {
-	if k == nil || k.Namespace == "" {
+// On reports whether manifests are kept.
+func (k *Kept) On() bool { return k != nil && k.Namespace != "" }
+
+// Save keeps the manifest of a VidraResource, and deletes the former ones but those of the revisions in retain; none if all is true. Of the
+// oldest ones, those above maxFormer bytes are deleted, too. Nothing is written if m is kept already.
+func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest, retain map[string]bool, all bool) error {
+	if !k.On() {
 		return nil
 	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, _ = w.Write(manifest) // a Buffer never fails
+	_, _ = w.Write(m.Text) // a Buffer never fails
 	_ = w.Close()
 	pieces := slices.Collect(slices.Chunk(packed.Bytes(), keptBytes))
 	immutable, since := true, time.Now().UTC().Format(time.RFC3339Nano)
 	secrets := k.Secrets.Secrets(k.Namespace)
-	names := map[string]bool{}
-	name := func(i int) string { return fmt.Sprintf("vidra-manifest-%s-%s-%d", vr.UID, digest[:12], i) }
-	all, err := k.list(ctx, vr)
+	name := func(i int) string { return fmt.Sprintf("vidra-manifest-%s-%s-%d", vr.UID, m.Digest[:12], i) }
+	listed, err := k.list(ctx, vr)
 	if err != nil {
 		return err
 	}
-	written := slices.ContainsFunc(all, func(s corev1.Secret) bool { return s.Name == name(len(pieces)-1) }) // the last one
+	written := slices.ContainsFunc(listed, func(s corev1.Secret) bool { return s.Name == name(len(pieces)-1) }) // the last one
 	for i, piece := range pieces {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name(i), Labels: map[string]string{keptLabel: string(vr.UID)},
-				Annotations:     map[string]string{keptDigest: digest, keptPieces: strconv.Itoa(len(pieces)), keptSince: since},
+				Annotations:     map[string]string{keptDigest: m.Digest, keptRevision: m.Revision, keptPieces: strconv.Itoa(len(pieces)), keptSince: since},
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: vr.Name, UID: vr.UID}},
 			},
 			Immutable: &immutable, Data: map[string][]byte{keptKey: piece},
 		}
-		if names[secret.Name] = true; written {
-			continue
+		if written {
+			break
 		}
 		if _, err := secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("keep the manifest in a Secret: %w", err)
 		}
 	}
-	for _, former := range all {
-		if names[former.Name] {
+	if all {
+		return nil
+	}
+	return k.drop(ctx, slices.DeleteFunc(listed, func(s corev1.Secret) bool { return s.Annotations[keptDigest] == m.Digest }), func(revision string) bool {
+		return retain[revision] && revision != m.Revision
+	})
+}
+
+// Retain deletes the manifests of a VidraResource but those of some revisions.
+func (k *Kept) Retain(ctx context.Context, vr *v1alpha1.VidraResource, revisions map[string]bool) error {
+	if !k.On() {
+		return nil
+	}
+	listed, err := k.list(ctx, vr)
+	if err != nil {
+		return err
+	}
+	return k.drop(ctx, listed, func(revision string) bool { return revisions[revision] })
+}
+
+// drop deletes former manifests that are not retained, and the oldest ones above maxFormer bytes.
+func (k *Kept) drop(ctx context.Context, former []corev1.Secret, retained func(revision string) bool) error {
+	slices.SortStableFunc(former, func(a, b corev1.Secret) int { return cmp.Compare(b.Annotations[keptSince], a.Annotations[keptSince]) })
+	size, above := 0, map[string]bool{}
+	for _, s := range former {
+		if retained(s.Annotations[keptRevision]) {
+			size += len(s.Data[keptKey])
+			above[s.Annotations[keptDigest]] = above[s.Annotations[keptDigest]] || size > maxFormer
+		}
+	}
+	for _, s := range former {
+		if retained(s.Annotations[keptRevision]) && !above[s.Annotations[keptDigest]] {
 			continue
 		}
-		if err := secrets.Delete(ctx, former.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &former.UID}}); err != nil && !apierrors.IsNotFound(err) {
+		err := k.Secrets.Secrets(k.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID}})
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete a Secret with the former manifest: %w", err)
 		}
 	}
@@ -100,7 +145,7 @@ func (k *Kept) list(ctx context.Context, vr *v1alpha1.VidraResource) ([]corev1.S
 
 // Load returns the kept manifests of a VidraResource, the last one first. There are several after a Save that was interrupted.
 func (k *Kept) Load(ctx context.Context, vr *v1alpha1.VidraResource) ([][]byte, error) {
-	if k == nil || k.Namespace == "" {
+	if !k.On() {
 		return nil, nil
 	}
 	all, err := k.list(ctx, vr)

@@ -66,6 +66,8 @@ const (
 	ReasonOutOfScope = "OutOfScope"
 	// ReasonDependencyNotReady means that the VidraResource waits for one of spec.dependsOn.
 	ReasonDependencyNotReady = "DependencyNotReady"
+	// ReasonRevisionHeld means that a new revision of the manifest waits, because spec.revision.hold is true.
+	ReasonRevisionHeld = "RevisionHeld"
 	// ReasonDeleting means that the VidraResource is being deleted and waits for the
 	// removal of its objects.
 	ReasonDeleting = "Deleting"

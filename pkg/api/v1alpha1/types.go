@@ -102,6 +102,17 @@ type VidraResourceSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	HealthChecks []HealthCheck `json:"healthChecks,omitempty"`
 
+	// Revision is the handling of new revisions of the manifest.
+	// +optional
+	Revision *RevisionPolicy `json:"revision,omitempty"`
+
+	// RevisionHistoryLimit is the number of former applied revisions of the manifest that are kept for spec.revision.to, in
+	// addition to the applied one. 0 keeps none. Defaults to 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=20
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
 	// Wait makes Ready depend on the health of the objects, as kstatus and spec.healthChecks compute it. When
 	// false, only the condition Healthy reports it.
 	// +optional
@@ -169,6 +180,21 @@ type VidraResourceSpec struct {
 	// +optional
 	// +nullable
 	ReconciledAt *metav1.Time `json:"reconciledAt,omitempty"`
+}
+
+// RevisionPolicy is the handling of new revisions of the manifest: in the spec, in ConfigMaps and Secrets, and in sources of Flux.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.to) || has(self.hold) && self.hold",message="to needs hold: true, because the manifest of the spec waits meanwhile"
+type RevisionPolicy struct {
+	// Hold has a new revision wait until Hold is false: Vidra creates, changes and removes nothing for it, and reverts
+	// edits to the applied one. Set it before the manifest changes.
+	// +optional
+	Hold bool `json:"hold,omitempty"`
+	// To is the number of an earlier applied revision in status.revision.kept. Vidra applies it instead of the manifest of the
+	// spec, which waits until Hold is false and To is absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	To int64 `json:"to,omitempty"`
 }
 
 // Dependency is a VidraResource that has to be Ready before another one is applied.
@@ -539,6 +565,46 @@ func (s SourceStatus) String() string {
 	return text
 }
 
+// RevisionStatus has the applied revisions of the manifest.
+type RevisionStatus struct {
+	// Applied is the number of the revision that was last applied in full; absent if none is known.
+	// +optional
+	Applied int64 `json:"applied,omitempty"`
+	// Waiting is the revision that waits for spec.revision.hold: false. None if the manifest is applied, and while
+	// spec.revision.to is set.
+	// +optional
+	Waiting *WaitingRevision `json:"waiting,omitempty"`
+	// Kept are the applied revisions whose contents are kept, the newest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=21
+	Kept []AppliedRevision `json:"kept,omitempty"`
+}
+
+// AppliedRevision is a revision of the manifest that was applied in full.
+type AppliedRevision struct {
+	// Number of the revision. A later revision has a higher one.
+	Number int64 `json:"number"`
+	// Digest of the manifest, sealed with a key of the operator, so that no value can be guessed from it.
+	// +kubebuilder:validation:MaxLength=256
+	Digest string `json:"digest"`
+	// Source has the revisions of the sources of Flux in at most 256 bytes, or the generation of the spec where there are none.
+	// +kubebuilder:validation:MaxLength=256
+	Source string `json:"source"`
+	// Time of the first apply.
+	Time metav1.Time `json:"time"`
+}
+
+// WaitingRevision is a revision of the manifest that is not applied yet.
+type WaitingRevision struct {
+	// Digest of the manifest, sealed as the one of an applied revision is. It is the same for the same manifest.
+	// +kubebuilder:validation:MaxLength=256
+	Digest string `json:"digest"`
+	// Source as in an applied revision.
+	// +kubebuilder:validation:MaxLength=256
+	Source string `json:"source"`
+}
+
 // DriftStatus counts reverts.
 type DriftStatus struct {
 	// Heals is how often Vidra reverted changes of managed objects.
@@ -627,6 +693,10 @@ type VidraResourceStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Source []SourceStatus `json:"source,omitempty"`
 
+	// Revision has the applied revisions of the manifest, and the one that waits.
+	// +optional
+	Revision *RevisionStatus `json:"revision,omitempty"`
+
 	// LastHandledReconcileAt is the last request for a reconcile that Vidra has carried
 	// out: the value of the annotation
 	// vidraresource.infrahub.operators.com/reconcile-requested-at, or spec.reconciledAt if
@@ -712,6 +782,31 @@ func (v *VidraResource) WatchesEvents() bool {
 	on := v.Spec.Destination.ReconcileOnEvents
 	return on == nil || *on
 }
+
+// Holds reports whether new revisions of the manifest wait for a user.
+func (v *VidraResource) Holds() bool { return v.Spec.Revision != nil && v.Spec.Revision.Hold }
+
+// RevisionTo returns the number of the earlier revision that is applied instead of the manifest of the spec; 0 if none is.
+func (v *VidraResource) RevisionTo() int64 {
+	if !v.Holds() {
+		return 0
+	}
+	return v.Spec.Revision.To
+}
+
+// DefaultRevisionHistoryLimit is the default of spec.revisionHistoryLimit.
+const DefaultRevisionHistoryLimit = 5
+
+// RevisionLimit returns the number of former applied revisions that are kept.
+func (v *VidraResource) RevisionLimit() int {
+	if v.Spec.RevisionHistoryLimit == nil {
+		return DefaultRevisionHistoryLimit
+	}
+	return int(*v.Spec.RevisionHistoryLimit)
+}
+
+// KeepsRevisions reports whether applied revisions are kept: for an earlier one to be applied, or for a hold.
+func (v *VidraResource) KeepsRevisions() bool { return v.Holds() || v.RevisionLimit() > 0 }
 
 // ResyncInterval is the time between two comparisons of every object: spec.interval, else the
 // operator's default, else DefaultInterval.

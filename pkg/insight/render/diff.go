@@ -54,6 +54,9 @@ func DiffSummary(d *insight.Difference) string {
 	if d.Suspended {
 		text += "; nothing is written while spec.suspend is true"
 	}
+	if d.Held {
+		text += "; a new revision waits while spec.revision.hold is true"
+	}
 	return text
 }
 

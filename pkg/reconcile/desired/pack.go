@@ -23,11 +23,13 @@ type packed struct {
 }
 
 type packedPart struct {
-	Name   string             `json:"name,omitempty"`
-	Text   string             `json:"text"`
-	From   *int               `json:"from,omitempty"`
-	Secret bool               `json:"secret,omitempty"`
-	At     *manifest.Position `json:"at,omitempty"`
+	Name string `json:"name,omitempty"`
+	Text string `json:"text"`
+	From *int   `json:"from,omitempty"`
+	// Source is the entry of spec.manifestFrom. A later spec may have another one at its place.
+	Source *v1alpha1.ManifestSource `json:"source,omitempty"`
+	Secret bool                     `json:"secret,omitempty"`
+	At     *manifest.Position       `json:"at,omitempty"`
 }
 
 // specOf identifies the fields of a spec that the parts of the manifest come from.
@@ -44,7 +46,7 @@ func (p Parts) Pack(vr *v1alpha1.VidraResource, before []v1alpha1.SourceStatus) 
 		one := packedPart{Name: part.name, Text: part.text, Secret: part.secret}
 		for i := range vr.Spec.ManifestFrom {
 			if part.source == &vr.Spec.ManifestFrom[i] {
-				one.From = &i
+				one.From, one.Source = &i, part.source
 			}
 		}
 		if part.origin != nil {
@@ -60,6 +62,30 @@ func (p Parts) Pack(vr *v1alpha1.VidraResource, before []v1alpha1.SourceStatus) 
 	all.Before = before
 	text, err = json.Marshal(all)
 	return text, hex.EncodeToString(sum[:]), err
+}
+
+// Revision identifies the parts of a manifest by their texts.
+func (p Parts) Revision() string {
+	sum := sha256.New()
+	for _, part := range p.Parts {
+		text, _ := json.Marshal([]any{part.text, part.secret}) // a string and a boolean
+		sum.Write(text)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// UnpackRevision returns the parts that Pack encoded, of any spec: the caller compares them with the digest of a revision, or with the
+// applied objects.
+func UnpackRevision(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
+	var all packed
+	if err := json.Unmarshal(text, &all); err != nil {
+		return Parts{}, fmt.Errorf("decode the manifest: %w", err)
+	}
+	got := all.unpack(vr)
+	for i, one := range all.Parts {
+		got.Parts[i].source = one.Source
+	}
+	return got, nil
 }
 
 // Unpack returns the parts of one of several texts that Pack encoded: of the artifacts in the status, or of their successors, because the

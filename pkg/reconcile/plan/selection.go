@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -90,7 +91,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 	s := p.State
 	if p.Scope.All { // Suspend and HoldBack report it again
 		for o := range s.All() {
-			if o.Problem != nil && (o.Problem.Reason == v1alpha1.ReasonSuspended || o.Problem.Reason == v1alpha1.ReasonDependencyNotReady) {
+			if o.Problem != nil && slices.Contains(waitReasons, o.Problem.Reason) {
 				o.Problem = nil
 			}
 		}
@@ -136,6 +137,9 @@ func (p *Planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired
 	}
 	return entry.Configuration != d.Configuration
 }
+
+// waitReasons are the reasons of problems that Suspend and HoldBack report.
+var waitReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonDependencyNotReady, v1alpha1.ReasonRevisionHeld}
 
 // HoldBack takes from a plan what waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
 // whether anything waits.

@@ -35,7 +35,7 @@ var severity = []string{
 	v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonManifestEmpty, v1alpha1.ReasonManifestInvalid, v1alpha1.ReasonApplyFailed,
 	v1alpha1.ReasonAdoptionRefused, v1alpha1.ReasonOwnershipConflict, v1alpha1.ReasonPruneFailed, v1alpha1.ReasonDeletionBlocked,
 	v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonDriftContended,
-	v1alpha1.ReasonDriftDetected, v1alpha1.ReasonSuspended, v1alpha1.ReasonDependencyNotReady, v1alpha1.ReasonDeleting, v1alpha1.ReasonWatchFailed, v1alpha1.ReasonHealthCheckInvalid, v1alpha1.ReasonUnhealthy,
+	v1alpha1.ReasonDriftDetected, v1alpha1.ReasonSuspended, v1alpha1.ReasonRevisionHeld, v1alpha1.ReasonDependencyNotReady, v1alpha1.ReasonDeleting, v1alpha1.ReasonWatchFailed, v1alpha1.ReasonHealthCheckInvalid, v1alpha1.ReasonUnhealthy,
 	v1alpha1.ReasonProgressing, v1alpha1.ReasonStarting, v1alpha1.ReasonWarned, v1alpha1.ReasonNearSizeLimit, v1alpha1.ReasonNothingMatches,
 }
 

@@ -231,7 +231,7 @@ func lastError(ready metav1.Condition, all []v1alpha1.Problem, managed []v1alpha
 
 // skipped reports whether a reason means that Vidra changes nothing.
 func skipped(reason string) bool {
-	return reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonDeletionSuspended
+	return reason == v1alpha1.ReasonRevisionHeld || reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonDeletionSuspended
 }
 
 // deployState translates the Ready condition for users of the first operator.

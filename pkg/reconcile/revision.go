@@ -1,0 +1,365 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/source"
+)
+
+// revisionRetry is the delay of the next read of an earlier revision after an error of the API server.
+const revisionRetry = 30 * time.Second
+
+// heldAdvice ends the message about a revision that waits.
+const heldAdvice = ", because spec.revision.hold is true: `vidra diff` shows its changes. Set spec.revision.hold to false to apply it"
+
+// maxRevisionSource is how many bytes the source of a revision has in the status.
+const maxRevisionSource = 256
+
+// revisionState has the revisions of the manifest of one VidraResource.
+type revisionState struct {
+	// status has the applied revisions for status.revision. Nil if there are none.
+	status *v1alpha1.RevisionStatus
+	// current identifies the parts of the manifest in the state; empty if they are unknown. source is their source for users.
+	current, source string
+	// saved is the revision whose content this process has saved.
+	saved string
+	// waiting is the revision that was read while it had to wait.
+	waiting v1alpha1.WaitingRevision
+	// refused is the obstacle to spec.revision.to of a generation; nil if there is none.
+	refused   *object.Failure
+	refusedOf int64
+}
+
+// awaits returns why a newer manifest has to wait; nil if it has not.
+func (p *pass) awaits(ctx context.Context) *object.Failure {
+	r := &p.state.revision
+	again := p.plan.Scope.All && p.plan.Scope.Retry || r.refused != nil && !r.refused.Until.IsZero() && !p.plan.Now.Before(r.refused.Until)
+	if r.refusedOf != p.plan.VR.Generation || again {
+		r.refused = nil
+	}
+	switch {
+	case r.refused != nil:
+		return r.refused
+	case p.plan.VR.Holds() && p.plan.VR.RevisionTo() == 0:
+		return &object.Failure{Reason: v1alpha1.ReasonRevisionHeld, Awaited: true, Message: "a new revision of the manifest waits" + heldAdvice}
+	}
+	return p.awaitedDependency(ctx)
+}
+
+// gather reads the parts of the manifest: those of an earlier revision if spec.revision.to names one that is kept, else those of the spec.
+// A revision that cannot be read has everything wait but reverts.
+func (p *pass) gather(ctx context.Context) (desired.Parts, *object.Failure) {
+	r := &p.state.revision
+	if to := p.plan.VR.RevisionTo(); to != 0 && r.refused == nil {
+		got, why := p.revisionParts(ctx, to)
+		if why == nil {
+			return got, nil
+		}
+		r.refused, r.refusedOf, p.waiting = why, p.plan.VR.Generation, why
+	}
+	from := desired.Reader{Sources: &p.reconciler.sources, Local: p.reconciler.Local, Scope: p.reconciler.LocalScope, Accounts: p.reconciler.accounts()}
+	return from.Gather(ctx, p.plan.Settings.Claimant.Owner, p.plan.VR)
+}
+
+// revisionParts reads the content of an earlier revision. The status has its digest, which only an operator with the key can make.
+func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, *object.Failure) {
+	refused := func(until time.Time, format string, args ...any) (desired.Parts, *object.Failure) {
+		why := fmt.Sprintf("spec.revision.to: revision %d cannot be applied, and nothing changes: ", number) + fmt.Sprintf(format, args...)
+		return desired.Parts{}, &object.Failure{Reason: v1alpha1.ReasonRevisionHeld, Awaited: true, Until: until, Message: display.Truncate(why, object.MaxMessage)}
+	}
+	const choose = "`vidra revisions` lists those that are kept: choose one of them, or remove spec.revision.to"
+	is := slices.IndexFunc(p.state.revision.kept(), func(k v1alpha1.AppliedRevision) bool { return k.Number == number })
+	if is < 0 {
+		return refused(time.Time{}, "it is not kept. %s", choose)
+	}
+	sum, ok := p.state.plan.Keys.Open(p.revisionPlace(), p.state.revision.kept()[is].Digest)
+	if !ok {
+		return refused(time.Time{}, "its digest was sealed with a key that Vidra lacks now. %s", choose)
+	}
+	texts, err := p.reconciler.Kept.Load(ctx, p.plan.VR)
+	if err != nil {
+		return refused(p.plan.Now.Add(revisionRetry), "%s. Vidra retries", object.WithoutValues(err, ownership.Disclosure{}))
+	}
+	for _, text := range texts {
+		if got, err := desired.UnpackRevision(p.plan.VR, text); err == nil && got.Revision() == sum {
+			got.Versions = p.reconciler.revisionsOf(p.plan.VR) // others need not read the sources
+			return got, nil
+		}
+	}
+	return refused(time.Time{}, "its content is gone, or differs from its digest. %s", choose)
+}
+
+// revisionPlace is the place for which digests of revisions are sealed: those of another VidraResource do not open.
+func (p *pass) revisionPlace() string { return "revision of " + string(p.plan.VR.UID) }
+
+// kept returns the applied revisions, the newest first.
+func (r *revisionState) kept() []v1alpha1.AppliedRevision {
+	if r.status == nil {
+		return nil
+	}
+	return r.status.Kept
+}
+
+// recorded returns the number of a revision in the status; 0 if it has none.
+func (p *pass) recorded(revision string) int64 {
+	for _, k := range p.state.revision.kept() {
+		if sum, ok := p.state.plan.Keys.Open(p.revisionPlace(), k.Digest); ok && sum == revision {
+			return k.Number
+		}
+	}
+	return 0
+}
+
+// sourceOf returns the source of parts for users.
+func (p *pass) sourceOf(got desired.Parts) string {
+	if len(got.Artifacts) == 0 {
+		return fmt.Sprintf("generation %d", p.plan.VR.Generation)
+	}
+	text := got.Artifacts[0].String()
+	if more := len(got.Artifacts) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return display.Truncate(text, maxRevisionSource)
+}
+
+// keepsApplied reports whether the manifest that was applied is used without a read of the newer one, which has to wait.
+func (p *pass) keepsApplied() bool {
+	s := p.state
+	return p.hasApplied() && s.behind && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources
+}
+
+// hasApplied reports whether the state has the manifest that was applied, while a newer one has to wait.
+func (p *pass) hasApplied() bool {
+	s := p.state
+	return p.waiting != nil && !s.unapplied && !s.dropped && s.plan.Stalled == nil && len(s.plan.Manifest) > 0 && s.scope.Same(p.applier.Settings.Allowed)
+}
+
+// sameRevision reports whether the state has been read from the same parts.
+func (s *ownerState) sameRevision(got desired.Parts) bool {
+	return s.revision.current != "" && !s.unapplied && s.revision.current == got.Revision()
+}
+
+// noteWaiting notes the revision that was read while it has to wait.
+func (p *pass) noteWaiting(got desired.Parts) {
+	digest := p.state.plan.Keys.Seal(p.revisionPlace(), got.Revision())
+	if is := &p.state.revision.waiting; is.Digest != digest || len(got.Artifacts) > 0 { // another generation may have the same manifest
+		*is = v1alpha1.WaitingRevision{Digest: digest, Source: p.sourceOf(got)}
+	}
+}
+
+// keepsRevision reports whether the manifest that was applied is used instead of the parts that were read, because those have to wait: the
+// one in the state, or after a start the kept one.
+func (p *pass) keepsRevision(ctx context.Context, got desired.Parts) bool {
+	s := p.state
+	if p.waiting == nil || s.sameRevision(got) {
+		return false
+	}
+	p.noteWaiting(got)
+	if !p.hasApplied() && (len(s.plan.Inventory()) == 0 || !p.loadKept(ctx, got)) {
+		return false
+	}
+	s.plan.Generation, s.behind, s.unapplied, s.unread, p.unread = p.plan.VR.Generation, true, false, nil, false
+	s.sources, s.missingParts = got.Versions, got.Missing
+	ids := s.identities(p.plan.VR)
+	if waiting, err := desired.Identities(p.plan.VR, got.Parts); err == nil {
+		ids = append(ids, waiting...) // both want their objects to stay
+	}
+	p.reconciler.named.Note(p.plan.VR, got.Versions, ids)
+	return true
+}
+
+// loadKept stores the kept manifest in the state if it is the applied one. It is resolved and compared with the inventory before: another
+// manifest leaves the state as it is. What is not known has the new manifest read, all of which waits.
+func (p *pass) loadKept(ctx context.Context, now desired.Parts) bool {
+	var texts [][]byte
+	var err error
+	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR) })
+	if err != nil {
+		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot read the manifest that was kept: edits of objects that the waiting manifest changes are not reverted")
+		return false
+	}
+	for _, text := range texts {
+		kept, err := desired.UnpackRevision(p.plan.VR, text)
+		if err != nil || kept.Revision() == now.Revision() {
+			continue
+		}
+		resolved, err := p.resolveParts(ctx, kept.Parts)
+		if err != nil || !isApplied(resolved, p.state.plan.Inventory()) {
+			continue
+		}
+		p.store(resolved)
+		p.state.plan.Sources = kept.Artifacts
+		p.state.revision.current, p.state.revision.source = kept.Revision(), p.sourceOf(kept)
+		return true
+	}
+	return false
+}
+
+// isApplied reports whether a manifest is the one that the inventory was written for: each of its objects has the same configuration there,
+// and there are no others. An object whose kind is unserved, or that is still to be applied or removed, leaves that open.
+func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
+	if len(resolved.Unresolved) > 0 || len(resolved.Objects) != len(inventory) {
+		return false
+	}
+	configurations := make(map[object.Identity]string, len(inventory))
+	for _, o := range inventory {
+		if o.Entry.UID != "" && o.Entry.State != v1alpha1.ObjectDeleting {
+			configurations[o.ID] = o.Entry.Configuration
+		}
+	}
+	return !slices.ContainsFunc(resolved.Objects, func(d *desired.Object) bool {
+		applied, listed := configurations[d.ID]
+		return !listed || applied == "" || applied != d.Configuration
+	})
+}
+
+// saveRevision saves the content of a manifest that is about to be applied, unless it is saved.
+func (p *pass) saveRevision(ctx context.Context, got desired.Parts) {
+	s := p.state
+	switch known := s.revision.saved == s.revision.current || p.recorded(s.revision.current) != 0; {
+	case s.unapplied, p.plan.VR.RevisionTo() != 0: // the applied one stays kept
+	case len(got.Artifacts) > 0, p.plan.VR.KeepsRevisions() && !known:
+		p.save(ctx, got)
+	}
+}
+
+// recordRevision notes the manifest in the status as a revision, once all of it is applied. The content was saved before.
+func (p *pass) recordRevision(ctx context.Context) {
+	s, r := p.state, &p.state.revision
+	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.behind || s.unapplied || s.recalled || r.current == "" || s.plan.Problems() > 0 {
+		return
+	}
+	if !p.reconciler.Kept.On() {
+		return
+	}
+	if !p.plan.VR.KeepsRevisions() {
+		if r.status != nil {
+			r.status = nil
+			p.dropRevisions(ctx)
+		}
+		return
+	}
+	next := r.status.DeepCopy()
+	if next == nil {
+		next = &v1alpha1.RevisionStatus{}
+	}
+	if number := p.recorded(r.current); number != 0 {
+		next.Applied = number
+	} else if p.savedLate(ctx) {
+		next.Applied = 1
+		if len(next.Kept) > 0 {
+			next.Applied = next.Kept[0].Number + 1
+		}
+		next.Kept = append([]v1alpha1.AppliedRevision{{
+			Number: next.Applied, Digest: s.plan.Keys.Seal(p.revisionPlace(), r.current), Source: r.source, Time: metav1.NewTime(p.plan.Now.Truncate(time.Second)),
+		}}, next.Kept...)
+	} else {
+		next.Applied = 0
+	}
+	all, former := len(next.Kept), 0
+	next.Kept = slices.DeleteFunc(next.Kept, func(k v1alpha1.AppliedRevision) bool {
+		if k.Number == next.Applied {
+			return false
+		}
+		former++
+		return former > p.plan.VR.RevisionLimit()
+	})
+	if all == 0 {
+		return // the content could not be saved
+	}
+	if r.status = next; len(next.Kept) < all {
+		p.dropRevisions(ctx)
+	}
+}
+
+// savedLate reports whether the content of the manifest is saved. It saves the one that was first read under a hold, and found to be applied.
+func (p *pass) savedLate(ctx context.Context) bool {
+	r := &p.state.revision
+	if r.saved == r.current {
+		return true
+	}
+	if !p.plan.VR.Holds() || p.plan.VR.RevisionTo() != 0 {
+		return false
+	}
+	var got desired.Parts
+	var why *object.Failure
+	p.state.lane.apart(func() { got, why = p.gather(ctx) })
+	return why == nil && got.Revision() == r.current && p.save(ctx, got)
+}
+
+// retained returns the revisions whose contents stay saved. all reports that it is unknown of some, so that none is deleted.
+func (p *pass) retained() (revisions map[string]bool, all bool) {
+	revisions = map[string]bool{}
+	for _, k := range p.state.revision.kept() {
+		sum, ok := p.state.plan.Keys.Open(p.revisionPlace(), k.Digest)
+		revisions[sum], all = true, all || !ok
+	}
+	return revisions, all
+}
+
+// dropRevisions deletes the contents of revisions that left the status, but for the last good manifest of artifacts.
+func (p *pass) dropRevisions(ctx context.Context) {
+	retain, all := p.retained()
+	if all {
+		return
+	}
+	current := p.state.revision.current
+	if retain[current] = retain[current] || source.HasArtifacts(p.plan.VR); !retain[current] {
+		p.state.revision.saved, p.state.kept = "", ""
+	}
+	var err error
+	p.state.lane.apart(func() { err = p.reconciler.Kept.Retain(ctx, p.plan.VR, retain) })
+	if err != nil {
+		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot delete former revisions: they are deleted with the next one")
+	}
+}
+
+// revisionStatus returns status.revision.
+func (p *pass) revisionStatus() *v1alpha1.RevisionStatus {
+	r := &p.state.revision
+	is := r.status.DeepCopy()
+	if is != nil {
+		is.Waiting = nil
+	}
+	if p.plan.VR.RevisionTo() == 0 && p.waiting != nil && p.waiting.Reason == v1alpha1.ReasonRevisionHeld && r.waiting.Digest != "" {
+		if is == nil {
+			is = &v1alpha1.RevisionStatus{}
+		}
+		is.Waiting = r.waiting.DeepCopy()
+	}
+	return is
+}
+
+// holdBack takes from a plan the tasks that have to wait, and reports those that wait for something.
+func (p *pass) holdBack(todo plan.Plan) plan.Plan {
+	s := p.state
+	if p.waiting == nil {
+		s.unapplied, s.waits = false, false
+		return todo
+	}
+	todo, waits := p.plan.HoldBack(todo, *p.waiting)
+	waits = waits || s.behind
+	p.plan.Waits = p.plan.Waits || waits
+	if p.plan.Scope.All || waits {
+		s.waits = waits
+	}
+	if !s.waits {
+		p.waiting, s.unapplied = nil, false
+	} else if p.waiting.Reason == v1alpha1.ReasonRevisionHeld && p.waiting != s.revision.refused && s.revision.waiting.Source != "" {
+		p.waiting.Message = "a new revision of the manifest (" + s.revision.waiting.Source + ") waits" + heldAdvice
+	}
+	return todo
+}

@@ -1,0 +1,46 @@
+package source
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestKeptBytes: former revisions are kept up to a number of bytes, the newest first, each whole or not at all. The bytes are random, so
+// that compression makes none less.
+func TestKeptBytes(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset() // it holds Secrets; semantics of the API server play no role
+	kept := &Kept{Secrets: client.CoreV1(), Namespace: "vidra-system"}
+	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "1-2-3"}}
+	revisions, text := map[string]bool{}, make([]byte, 3<<20)
+	_, _ = rand.Read(text) // it never fails
+	for i := range 5 {
+		text[0] = byte(i)
+		revision := fmt.Sprint("revision-", i)
+		digest := hex.EncodeToString([]byte(revision)) + "-digest"
+		digest = digest[len(digest)-14:]
+		require.NoError(t, kept.Save(t.Context(), vr, Manifest{Digest: digest, Revision: revision, Text: text}, revisions, false))
+		revisions[revision] = true
+	}
+	all, err := kept.Load(t.Context(), vr)
+	require.NoError(t, err)
+	var first []byte
+	for _, manifest := range all {
+		require.Len(t, manifest, len(text), "whole")
+		first = append(first, manifest[0])
+	}
+	require.Equal(t, []byte{4, 3, 2}, first)
+	require.NoError(t, kept.Retain(t.Context(), vr, map[string]bool{"revision-3": true}))
+	all, err = kept.Load(t.Context(), vr)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, byte(3), all[0][0])
+}
