@@ -156,6 +156,26 @@ reconciledAt: "2025-06-01T12:00:00Z"`,
 			spec:    `{dependsOn: [{name: My_Base}]}`,
 			wantErr: "name must be the name of a VidraResource",
 		},
+		"RevisionWithoutHold": {
+			reason:  "The manifest of the spec waits while an earlier revision is applied, so the spec says so.",
+			spec:    `{revision: {to: 2}}`,
+			wantErr: "to needs hold: true",
+		},
+		"RevisionZero": {
+			reason:  "Revisions are counted from 1.",
+			spec:    `{revision: {hold: true, to: 0}}`,
+			wantErr: "spec.revision.to",
+		},
+		"EarlierRevision": {
+			reason: "An earlier revision is applied and held.",
+			spec:   `{revision: {hold: true, to: 2}}`,
+			want:   fields{"revision": map[string]any{"hold": true, "to": int64(2)}},
+		},
+		"ManyRevisions": {
+			reason:  "Each revision takes room in the cluster.",
+			spec:    `{revisionHistoryLimit: 21}`,
+			wantErr: "spec.revisionHistoryLimit",
+		},
 		"two dependencies of one name": {
 			reason:  "one is enough",
 			spec:    `{dependsOn: [{name: base}, {name: base}]}`,

@@ -105,7 +105,7 @@ func (f *rollbackFlags) completeRevisions(cmd *cobra.Command, args []string, _ s
 
 func (f *rollbackFlags) run(ctx context.Context, name string, chosen bool, out io.Writer) error {
 	if chosen && f.to < 1 {
-		return fmt.Errorf("--to %d: name a revision from 1 on, as `vidra revisions %s` lists them", f.to, name)
+		return fmt.Errorf("--to %d: name a revision from 1 on, as `%s` lists them", f.to, hint("revisions", name))
 	}
 	client, err := f.writes()
 	if err != nil {
@@ -131,5 +131,5 @@ func (f *rollbackFlags) run(ctx context.Context, name string, chosen bool, out i
 	case done.Unchanged:
 		return printText(out, render.Sprintf("VidraResource %s was rolled back to revision %s before\n", name, fmt.Sprint(done.To)))
 	}
-	return printText(out, render.Sprintf("VidraResource %s rolled back to revision %s, which is held: `vidra rollback %s --release` applies the manifest of the spec again\n", name, fmt.Sprint(done.To), name))
+	return printText(out, render.Sprintf("VidraResource %s rolled back to revision %s, which is held: `%s` applies the manifest of the spec again\n", name, fmt.Sprint(done.To), hint("rollback", name, "--release")))
 }

@@ -194,6 +194,7 @@ type RevisionPolicy struct {
 	// spec, which waits until Hold is false and To is absent.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	To int64 `json:"to,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 // shownDigest is how many bytes of a sealed digest are shown, after the part that is the same for all of them.
 const shownDigest = 12
 
-// Revisions returns the table of the revisions of a VidraResource, and how to go on.
+// Revisions returns the table of the revisions of a VidraResource, and the commands that end a hold.
 func (s Style) Revisions(all *insight.Revisions) string {
 	rows := [][]styled{heading("REVISION", "STATE", "APPLIED", "DIGEST", "SOURCE")}
 	if w := all.Waiting; w != nil {
@@ -42,7 +42,7 @@ func (s Style) Revisions(all *insight.Revisions) string {
 	if all.To != 0 {
 		what = fmt.Sprintf("revision %d is applied instead of the manifest", all.To)
 	}
-	text += Sprintf("Held: %s, set%s. `vidra diff %s` shows the manifest that waits, `vidra rollback %s --release` applies it.\n", what, by, all.VidraResource, all.VidraResource)
+	text += Sprintf("Held: %s, set%s. `%s` shows the manifest that waits, `%s` applies it.\n", what, by, s.Program.Hint("diff", all.VidraResource), s.Program.Hint("rollback", all.VidraResource, "--release"))
 	if all.To != 0 && all.Problem != "" {
 		text += Sprintf("%s\n", all.Problem)
 	}
