@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -143,9 +144,9 @@ func (p *pass) recall(ctx context.Context) {
 		return
 	}
 	unread := p.state.unread
-	var texts [][]byte
+	var texts iter.Seq[[]byte]
 	var err error
-	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR) })
+	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR, "") })
 	if err == nil {
 		var got desired.Parts
 		if got, err = desired.Unpack(p.plan.VR, texts); err == nil && len(got.Parts) > 0 {

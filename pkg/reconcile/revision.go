@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -89,11 +90,11 @@ func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, 
 	if !ok {
 		return refused(time.Time{}, "its digest was sealed with a key that Vidra lacks now. %s", choose)
 	}
-	texts, err := p.reconciler.Kept.Load(ctx, p.plan.VR)
+	texts, err := p.reconciler.Kept.Load(ctx, p.plan.VR, sum)
 	if err != nil {
 		return refused(p.plan.Now.Add(revisionRetry), "%s. Vidra retries", object.WithoutValues(err, ownership.Disclosure{}))
 	}
-	for _, text := range texts {
+	for text := range texts {
 		if got, err := desired.UnpackRevision(p.plan.VR, text); err == nil && got.Revision() == sum {
 			got.Versions = p.reconciler.revisionsOf(p.plan.VR) // others need not read the sources
 			return got, nil
@@ -184,14 +185,14 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts) bool {
 // loadKept stores the kept manifest in the state if it is the applied one. It is resolved and compared with the inventory before: another
 // manifest leaves the state as it is. What is not known has the new manifest read, all of which waits.
 func (p *pass) loadKept(ctx context.Context, now desired.Parts) bool {
-	var texts [][]byte
+	var texts iter.Seq[[]byte]
 	var err error
-	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR) })
+	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR, "") })
 	if err != nil {
 		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot read the manifest that was kept: edits of objects that the waiting manifest changes are not reverted")
 		return false
 	}
-	for _, text := range texts {
+	for text := range texts {
 		kept, err := desired.UnpackRevision(p.plan.VR, text)
 		if err != nil || kept.Revision() == now.Revision() {
 			continue

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -31,6 +32,8 @@ const (
 	keptRevision = "vidraresource.infrahub.operators.com/manifest-revision"
 	// keptKey is the key of the data.
 	keptKey = "manifest"
+	// cached is the version of a LIST that the API server answers from its cache: a Secret that it lacks there is deleted with the next manifest.
+	cached = "0"
 	// keptBytes is how many bytes one Secret holds: the API server accepts 1 MiB.
 	keptBytes = 1_000_000
 	// maxFormer is how many bytes all Secrets with former manifests of a VidraResource hold.
@@ -71,7 +74,7 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 	immutable, since := true, time.Now().UTC().Format(time.RFC3339Nano)
 	secrets := k.Secrets.Secrets(k.Namespace)
 	name := func(i int) string { return fmt.Sprintf("vidra-manifest-%s-%s-%d", vr.UID, m.Digest[:12], i) }
-	listed, err := k.list(ctx, vr)
+	listed, err := k.list(ctx, vr, cached)
 	if err != nil {
 		return err
 	}
@@ -105,7 +108,7 @@ func (k *Kept) Retain(ctx context.Context, vr *v1alpha1.VidraResource, revisions
 	if !k.On() {
 		return nil
 	}
-	listed, err := k.list(ctx, vr)
+	listed, err := k.list(ctx, vr, cached)
 	if err != nil {
 		return err
 	}
@@ -134,42 +137,46 @@ func (k *Kept) drop(ctx context.Context, former []corev1.Secret, retained func(r
 	return nil
 }
 
-// list returns the Secrets with manifests of a VidraResource.
-func (k *Kept) list(ctx context.Context, vr *v1alpha1.VidraResource) ([]corev1.Secret, error) {
-	all, err := k.Secrets.Secrets(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: keptLabel + "=" + string(vr.UID)})
+// list returns the Secrets with manifests of a VidraResource, at least as new as version; empty for the latest ones.
+func (k *Kept) list(ctx context.Context, vr *v1alpha1.VidraResource, version string) ([]corev1.Secret, error) {
+	all, err := k.Secrets.Secrets(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: keptLabel + "=" + string(vr.UID), ResourceVersion: version})
 	if err != nil {
 		return nil, fmt.Errorf("list the Secrets with the manifest: %w", err)
 	}
 	return all.Items, nil
 }
 
-// Load returns the kept manifests of a VidraResource, the last one first. There are several after a Save that was interrupted.
-func (k *Kept) Load(ctx context.Context, vr *v1alpha1.VidraResource) ([][]byte, error) {
+// Load returns the kept manifests of a VidraResource, the last one first: those of a revision, or all if it is empty. One at a time is in memory.
+func (k *Kept) Load(ctx context.Context, vr *v1alpha1.VidraResource, revision string) (iter.Seq[[]byte], error) {
 	if !k.On() {
-		return nil, nil
+		return func(func([]byte) bool) {}, nil
 	}
-	all, err := k.list(ctx, vr)
+	all, err := k.list(ctx, vr, "")
 	if err != nil {
 		return nil, err
 	}
 	sets := map[string][]corev1.Secret{}
 	for _, secret := range all {
+		if revision != "" && secret.Annotations[keptRevision] != revision {
+			continue
+		}
 		sets[secret.Annotations[keptDigest]] = append(sets[secret.Annotations[keptDigest]], secret)
 	}
 	since := func(pieces []corev1.Secret) string { return pieces[0].Annotations[keptSince] }
-	var manifests [][]byte
-	for _, pieces := range slices.SortedFunc(maps.Values(sets), func(a, b []corev1.Secret) int { return cmp.Compare(since(b), since(a)) }) {
-		slices.SortFunc(pieces, func(a, b corev1.Secret) int {
-			return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
-		})
-		if strconv.Itoa(len(pieces)) != pieces[0].Annotations[keptPieces] {
-			continue
+	sorted := slices.SortedFunc(maps.Values(sets), func(a, b []corev1.Secret) int { return cmp.Compare(since(b), since(a)) })
+	return func(yield func([]byte) bool) {
+		for _, pieces := range sorted {
+			slices.SortFunc(pieces, func(a, b corev1.Secret) int {
+				return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+			})
+			if strconv.Itoa(len(pieces)) != pieces[0].Annotations[keptPieces] {
+				continue
+			}
+			if manifest, err := joined(pieces); err == nil && !yield(manifest) {
+				return
+			}
 		}
-		if manifest, err := joined(pieces); err == nil {
-			manifests = append(manifests, manifest)
-		}
-	}
-	return manifests, nil
+	}, nil
 }
 
 // joined unpacks a manifest from its pieces.

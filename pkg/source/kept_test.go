@@ -30,17 +30,25 @@ func TestKeptBytes(t *testing.T) {
 		require.NoError(t, kept.Save(t.Context(), vr, Manifest{Digest: digest, Revision: revision, Text: text}, revisions, false))
 		revisions[revision] = true
 	}
-	all, err := kept.Load(t.Context(), vr)
+	all, err := kept.Load(t.Context(), vr, "")
 	require.NoError(t, err)
 	var first []byte
-	for _, manifest := range all {
+	for manifest := range all {
 		require.Len(t, manifest, len(text), "whole")
 		first = append(first, manifest[0])
 	}
 	require.Equal(t, []byte{4, 3, 2}, first)
 	require.NoError(t, kept.Retain(t.Context(), vr, map[string]bool{"revision-3": true}))
-	all, err = kept.Load(t.Context(), vr)
+	all, err = kept.Load(t.Context(), vr, "")
 	require.NoError(t, err)
-	require.Len(t, all, 1)
-	require.Equal(t, byte(3), all[0][0])
+	first = nil
+	for manifest := range all {
+		first = append(first, manifest[0])
+	}
+	require.Equal(t, []byte{3}, first)
+	all, err = kept.Load(t.Context(), vr, "revision-2")
+	require.NoError(t, err)
+	for range all {
+		require.Fail(t, "the revision is not kept")
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -91,9 +92,9 @@ func UnpackRevision(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
 // Unpack returns the parts of one of several texts that Pack encoded: of the artifacts in the status, or of their successors, because the
 // status is written after the manifest is kept. It returns no parts for texts of another spec, or of older artifacts, which would undo a
 // later manifest.
-func Unpack(vr *v1alpha1.VidraResource, texts [][]byte) (Parts, error) {
+func Unpack(vr *v1alpha1.VidraResource, texts iter.Seq[[]byte]) (Parts, error) {
 	var successor *packed
-	for _, text := range texts {
+	for text := range texts {
 		var all packed
 		if err := json.Unmarshal(text, &all); err != nil {
 			return Parts{}, fmt.Errorf("decode the manifest: %w", err)

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,7 +42,7 @@ func TestUnpack(t *testing.T) {
 			t.Parallel()
 			of := vr.DeepCopy()
 			of.Status.Source = at(tc.status)
-			got, err := Unpack(of, tc.texts)
+			got, err := Unpack(of, slices.Values(tc.texts))
 			require.NoError(t, err)
 			if tc.want == "" {
 				require.Empty(t, got.Parts, tc.reason)
@@ -51,6 +52,6 @@ func TestUnpack(t *testing.T) {
 			require.Equal(t, tc.want, got.Parts[0].name, tc.reason)
 		})
 	}
-	_, err := Unpack(vr, [][]byte{[]byte("{")})
+	_, err := Unpack(vr, slices.Values([][]byte{[]byte("{")}))
 	require.ErrorContains(t, err, "decode the manifest")
 }
