@@ -231,7 +231,7 @@ func TestRevisionHistoryLimit(t *testing.T) {
 	await(t, func(c *assert.CollectT) { require.Equal(c, "v6", greeting(c, pageOf(t, ns, "page"))) })
 	requireKept()
 	for _, refused := range []string{`{"spec":{"revisionHistoryLimit":21}}`, `{"spec":{"revisionHistoryLimit":-1}}`, `{"spec":{"revision":{"to":1}}}`, `{"spec":{"revision":{"hold":true,"to":0}}}`} {
-		require.Error(t, mergePatch(getVidraResource(t, ns), refused), refused) //nolint:govet // no arguments
+		require.Error(t, mergePatch(getVidraResource(t, ns), refused), refused)
 	}
 }
 

@@ -63,7 +63,7 @@ func managerOfHold(managers []metav1.ManagedFieldsEntry) (manager string, since 
 				Revision map[string]any `json:"f:revision"`
 			} `json:"f:spec"`
 		}
-		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.Raw, &fields) != nil {
+		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if _, holds := fields.Spec.Revision["f:hold"]; holds && (since == nil || m.Time != nil && since.Before(m.Time)) {
