@@ -20,9 +20,10 @@ const blameExample = `  vidra blame deployment/web -n shop
 
 // blameFlags holds the flags of the command.
 type blameFlags struct {
-	kube    *kube
-	foreign bool
-	output  string
+	kube     *kube
+	foreign  bool
+	output   string
+	operator operatorFlags
 }
 
 func newBlame(k *kube) *cobra.Command {
@@ -36,6 +37,7 @@ func newBlame(k *kube) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&f.foreign, "foreign", false, "only what the manifest does not have")
+	f.operator.addConfig(cmd)
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
@@ -45,7 +47,7 @@ func (f *blameFlags) run(ctx context.Context, args []string, out, errOut io.Writ
 	if err != nil {
 		return err
 	}
-	client, err := f.kube.insight()
+	client, err := f.operator.client(f.kube)
 	if err != nil {
 		return err
 	}

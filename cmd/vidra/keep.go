@@ -32,10 +32,11 @@ const keepExample = `  vidra keep configmap/settings -n shop
 
 // keepFlags holds the flags of the command.
 type keepFlags struct {
-	kube   *kube
-	files  filesFlags
-	output string
-	yes    bool
+	kube     *kube
+	files    filesFlags
+	output   string
+	yes      bool
+	operator operatorFlags
 }
 
 func newKeep(k *kube) *cobra.Command {
@@ -53,6 +54,7 @@ func newKeep(k *kube) *cobra.Command {
 	cmd.Flags().StringArrayVarP(&f.files.files, "filename", "f", nil, "a file or folder with the manifest, or with the VidraResource; may be repeated")
 	cmd.Flags().BoolVarP(&f.files.recursive, "recursive", "R", false, "also read the folders inside the folders of -f")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "write the change")
+	f.operator.addConfig(cmd)
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
@@ -66,7 +68,7 @@ func (f *keepFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	if err != nil {
 		return err
 	}
-	client, err := f.kube.writes()
+	client, err := f.operator.writes(f.kube)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,11 @@ type operatorFlags struct {
 // add adds the flags.
 func (o *operatorFlags) add(cmd *cobra.Command) {
 	addKubeconfigNamespace(cmd, &o.kubeconfigs)
+	o.addConfig(cmd)
+}
+
+// addConfig adds the flag of the configuration alone, for commands that read the manifest but reach no other cluster.
+func (o *operatorFlags) addConfig(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.config, "operator-config", "", "a file with the OperatorConfiguration of the operator, whose settings decide what is applied and which edits are reverted; defaults to those of an operator without one")
 }
 

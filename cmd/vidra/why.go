@@ -27,8 +27,9 @@ const whyExample = `  vidra why deployment/web -n shop         # who scaled web?
 
 // whyFlags holds the flags of the command.
 type whyFlags struct {
-	kube   *kube
-	output string
+	kube     *kube
+	output   string
+	operator operatorFlags
 }
 
 func newWhy(k *kube) *cobra.Command {
@@ -41,6 +42,7 @@ func newWhy(k *kube) *cobra.Command {
 			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+	f.operator.addConfig(cmd)
 	addOutput(cmd, &f.output, outputWide, outputJSON, outputYAML, outputName)
 	return cmd
 }
@@ -50,7 +52,7 @@ func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer
 	if err != nil {
 		return err
 	}
-	client, err := f.kube.insight()
+	client, err := f.operator.client(f.kube)
 	if err != nil {
 		return err
 	}

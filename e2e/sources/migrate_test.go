@@ -1,10 +1,6 @@
 package sources
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -137,21 +133,10 @@ func requireSame(t *testing.T, before, after map[string]*unstructured.Unstructur
 // migrateFlux returns `vidra migrate flux` of the Kustomization web of a namespace, which requires an exit code and returns what it prints.
 func migrateFlux(t *testing.T, ns string) func(code int, args ...string) string {
 	t.Helper()
-	program, err := testenv.BuildCLI(t.Context(), os.Stderr, suite.Race)
-	require.NoError(t, err)
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	require.NoError(t, os.WriteFile(config, []byte("apiVersion: config.infrahub.operators.com/v1alpha1\nkind: OperatorConfiguration\nartifactHosts: [127.0.0.1]\n"), 0o600))
-	home := t.TempDir()
+	vidra, config := command(t), operatorConfig(t)
 	return func(code int, args ...string) string {
 		t.Helper()
-		var out bytes.Buffer
-		cmd := exec.Command(program, append([]string{"migrate", "flux", "web", "-n", ns, "--name", ns, "--operator-config", config}, args...)...)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.KubeconfigPath, "HOME="+home)
-		cmd.Stdout, cmd.Stderr = &out, &out
-		_ = cmd.Run() // the exit code counts
-		require.Equal(t, code, cmd.ProcessState.ExitCode(), out.String())
-		require.NotContains(t, out.String(), "hunter2")
-		return out.String()
+		return vidra(code, append([]string{"migrate", "flux", "web", "-n", ns, "--name", ns, "--operator-config", config}, args...)...)
 	}
 }
 

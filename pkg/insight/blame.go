@@ -126,6 +126,9 @@ func (b *blamed) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (miss
 		case located != nil && conf[i].Tokens != nil:
 			at := manifest.Position{Document: located.located.Object.Position.Document, Line: located.located.Line(conf[i].Tokens...)}
 			place += ": " + at.String()
+			if located.overridden(conf[i].Tokens) {
+				place += " (overridden)"
+			}
 		case located != nil:
 			place += " (by Vidra)" // the label and the annotation that mark the object
 		}

@@ -172,7 +172,7 @@ func (s *subject) keepIn(k *Kept, files []File, edit *v1alpha1.HistoryEntry) err
 
 // amend writes the values of an edit into the text. name is the name of the text in the diff, and in where lines are counted from.
 func (s *subject) amend(k *Kept, edit *v1alpha1.HistoryEntry, at *desired.Located, name, in string) error {
-	_, built := at.File()
+	made := &located{located: at, vr: k.Owner}
 	var amendments []manifest.Amendment
 	for i, field := range edit.Fields {
 		value := ""
@@ -187,8 +187,8 @@ func (s *subject) amend(k *Kept, edit *v1alpha1.HistoryEntry, at *desired.Locate
 			return fmt.Errorf("the value of %s is not recorded, because it is long or withheld: change line %d of %s", field, line, in)
 		case tokens == nil:
 			return fmt.Errorf("the manifest does not have %s, which the edit added: change it at line %d of %s", field, line, in)
-		case built && !s.hasField(at, tokens):
-			k.Manual += fmt.Sprintf("; %s does not have %s, which a patch of its kustomization sets", in, field)
+		case made.overridden(tokens):
+			k.Manual = fmt.Sprintf("%s does not have the value of %s, which a patch, a setting or a variable of the kustomization sets: change that", in, field)
 			return nil
 		}
 		a := manifest.Amendment{Path: tokens}
@@ -210,20 +210,6 @@ func (s *subject) amend(k *Kept, edit *v1alpha1.HistoryEntry, at *desired.Locate
 	}
 	k.After, k.Diff = after, patchOf(name, k.Before, after)
 	return nil
-}
-
-// hasField reports whether the file from which an object was made has a field of it.
-func (s *subject) hasField(at *desired.Located, tokens []string) bool {
-	objects, err := manifest.Parse(at.Text(), manifest.Options{})
-	if err != nil {
-		return false
-	}
-	for _, obj := range objects {
-		if obj.Position.Document == at.Object.Position.Document && obj.Position.Line == at.Object.Position.Line {
-			return valueAt(obj.Object, tokens) != nil
-		}
-	}
-	return false
 }
 
 // numbers returns a decoded value with the numbers that a manifest has.

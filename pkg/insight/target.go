@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/kindname"
+	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -236,6 +237,8 @@ func (s *subject) appliedBy(vr *v1alpha1.VidraResource) bool {
 type located struct {
 	located *desired.Located
 	vr      *v1alpha1.VidraResource
+	// inFile is the object in the file from which it was built; nil before it is read.
+	inFile map[string]any
 }
 
 // locate finds the object in the manifest of an owner; nil if it cannot be found, with the reason.
@@ -303,7 +306,32 @@ func (s *subject) locateIn(ctx context.Context, vr *v1alpha1.VidraResource) (*lo
 func (l *located) place(path ...string) string {
 	at := *l.located
 	at.Object.Position.Line, at.Object.Position.Item = l.located.Line(path...), 0
-	return at.In(l.vr)
+	text := at.In(l.vr)
+	if l.overridden(path) {
+		text += overriddenThere
+	}
+	return text
+}
+
+// overriddenThere follows the place of a field that is overridden.
+const overriddenThere = " (has another value there, which a patch, a setting or a variable of the kustomization changes)"
+
+// overridden reports whether a kustomization made a field of the object otherwise than its file has it.
+func (l *located) overridden(path []string) bool {
+	if _, built := l.located.File(); !built || len(path) == 0 {
+		return false
+	}
+	if l.inFile == nil {
+		l.inFile = map[string]any{}
+		objects, _ := manifest.Parse(l.located.Text(), manifest.Options{}) // one that is found is whole
+		for _, obj := range objects {
+			if at := l.located.Object.Position; obj.Position.Document == at.Document && obj.Position.Line == at.Line && obj.Position.Item == at.Item {
+				desired.MergeStringData(obj.Unstructured)
+				l.inFile = obj.Object
+			}
+		}
+	}
+	return otherValue(valueAt(l.inFile, path), valueAt(l.located.Object.Object, path))
 }
 
 // start is where the lines of the part of the manifest that has the object are counted from.

@@ -3,6 +3,7 @@ package insight
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -51,6 +52,27 @@ func valueAt(value any, path []string) any {
 		}
 	}
 	return value
+}
+
+// otherValue reports whether two values are different. Mappings have fields of their own, and so have those in lists.
+func otherValue(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		_, is := b.(map[string]any)
+		return !is
+	case []any:
+		other, is := b.([]any)
+		if !is || len(a) != len(other) {
+			return true
+		}
+		for i := range a {
+			if otherValue(a[i], other[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	return !reflect.DeepEqual(a, b)
 }
 
 // indexOf is the index of a list that a token of a path names; -1 if it names none.

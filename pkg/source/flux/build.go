@@ -122,13 +122,16 @@ func isBlank(text string) bool {
 	return true
 }
 
+// filePrefix begins the label of a file.
+const filePrefix = "file "
+
 // label names a file of the artifact.
 func label(root, file string) string {
 	path, err := filepath.Rel(root, file)
 	if err != nil {
-		return "file " + filepath.Base(file)
+		return filePrefix + filepath.Base(file)
 	}
-	return "file " + path
+	return filePrefix + path
 }
 
 // build returns the objects that kustomize makes of a directory, each with its place in the artifact.

@@ -228,7 +228,7 @@ func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.A
 		files := map[string]bool{} // whose texts are counted
 		for t := range texts {
 			text := &texts[t]
-			text.File = text.Label
+			text.File, _ = strings.CutPrefix(text.Label, filePrefix)
 			if size += len(text.Text); size > maxYAML {
 				return nil, source.Invalid(fmt.Errorf("path %s: the paths up to here have more than %d bytes: make several VidraResources of them", cmp.Or(part.Path, "."), maxYAML))
 			}
