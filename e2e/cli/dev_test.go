@@ -244,3 +244,76 @@ func TestDevFaults(t *testing.T) {
 		require.Contains(t, a.stderr, tt.want)
 	}
 }
+
+// TestDevKustomization saves the files of a kustomization and of its base while `vidra dev -k` runs. A kustomization that cannot be built, and one
+// whose files are saved one after the other, removes nothing.
+func TestDevKustomization(t *testing.T) {
+	t.Parallel()
+	const ns = "dev-kustomization"
+	makeNamespace(t, ns)
+	cluster.RemoveAtEnd(t, ns)
+	folder := t.TempDir()
+	save := func(name, text string) {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	save("base/kustomization.yaml", "resources: [one.yaml, two.yaml]\n")
+	save("base/one.yaml", suite.Greeting("one", "first"))
+	save("base/two.yaml", suite.Greeting("two", "first"))
+	save("overlay/kustomization.yaml", "resources: [../base]\npatches: [{path: patch.yaml}]\n")
+	save("overlay/patch.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {stage: dev}\n")
+	dev := develop(t, cluster.KubeconfigPath, ns, "-k", filepath.Join(folder, "overlay"))
+	at := dev.await(t, 0, "applied  ", "generation 1, 2 objects")
+	two := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "two"}}
+	uid := cluster.Get(t, two).GetUID()
+	kept := func() {
+		t.Helper()
+		require.Equal(t, uid, cluster.Get(t, two).GetUID())
+		require.Contains(t, cluster.GetVidraResource(t, ns).Spec.Manifest, "name: two")
+	}
+
+	// A file of the base, and a patch of the overlay.
+	save("base/one.yaml", suite.Greeting("one", "second"))
+	awaitGreeting(t, ns, "one", "second")
+	at = dev.await(t, at, "applied  ", "generation 2, 2 objects")
+	save("overlay/patch.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {stage: dev, greeting: patched}\n")
+	awaitGreeting(t, ns, "one", "patched")
+	at = dev.await(t, at, "applied  ", "generation 3, 2 objects")
+
+	// Broken in each of its files; the texts are not quoted.
+	for name, text := range map[string]string{
+		"base/two.yaml":              suite.Greeting("two", hidden) + "broken: [\n",
+		"base/kustomization.yaml":    "resources: [one.yaml, none.yaml]\n",
+		"overlay/kustomization.yaml": "resources: [../base]\npatches: [{path: none.yaml}]\n",
+	} {
+		before, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		save(name, text)
+		at = dev.await(t, at, "broken   ", "kustomization in ")
+		kept()
+		save(name, string(before))
+		at = dev.await(t, at, "saved    ", "")
+		kept()
+	}
+
+	// A file is empty for a moment.
+	save("base/two.yaml", "")
+	at = dev.await(t, at, "broken   ", "two.yaml")
+	kept()
+	save("base/two.yaml", suite.Greeting("two", "third"))
+	awaitGreeting(t, ns, "two", "third")
+	at = dev.await(t, at, "applied  ", "2 objects")
+	kept()
+
+	// A file is removed, and then its name from the kustomization.
+	require.NoError(t, os.Remove(filepath.Join(folder, "base", "two.yaml")))
+	at = dev.await(t, at, "broken   ", "kustomization in ")
+	kept()
+	save("base/kustomization.yaml", "resources: [one.yaml]\n")
+	at = dev.await(t, at, "waiting  ", "1 object would be removed")
+	cluster.AwaitGone(t, two)
+	dev.await(t, at, "applied  ", "1 object")
+	dev.interrupt(t)
+	requireHidden(t, "vidra dev -k", dev.text())
+}

@@ -38,5 +38,9 @@ type visitedFiles struct {
 // ReadFile implements filesys.FileSystem.
 func (v visitedFiles) ReadFile(path string) ([]byte, error) {
 	v.reader.visit(path)
-	return v.FileSystem.ReadFile(path)
+	text, err := v.FileSystem.ReadFile(path)
+	if err == nil && v.reader.Built != nil {
+		v.reader.Built(path, text)
+	}
+	return text, err
 }

@@ -31,7 +31,12 @@ type Reader struct {
 	Progress func(name string, size int64) io.Writer
 	// Visit is called with each file and folder before it is read, also with those that a kustomization names; nil for none.
 	Visit func(path string)
+	// Built is called with each file of a kustomization, and its text; nil for none.
+	Built func(path string, text []byte)
 }
+
+// IsManifest reports whether a file has the extension of a manifest.
+func IsManifest(path string) bool { return slices.Contains(manifestExtensions, filepath.Ext(path)) }
 
 // visit calls Visit.
 func (r Reader) visit(path string) {
@@ -119,7 +124,7 @@ func (r Reader) folder(ctx context.Context, path string) ([]insight.File, error)
 			if strings.HasPrefix(entry.Name(), ".") {
 				continue
 			}
-		case !slices.Contains(manifestExtensions, filepath.Ext(inside)):
+		case !IsManifest(inside):
 			continue
 		}
 		found, err := r.path(ctx, inside)

@@ -1,9 +1,11 @@
 package dev
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -47,8 +49,9 @@ type Session struct {
 	saves   chan time.Time
 	// fault is the last one that was shown, until a save is applied.
 	fault string
-	// files and objects are those that were applied last.
+	// files and objects are those that were applied last. texts has the files of kustomizations, with true for those that had a text then.
 	files   []insight.File
+	texts   map[string]bool
 	objects map[string]manifest.Object
 	applied bool
 	// unfinished reports that the last write has not ended well.
@@ -137,11 +140,17 @@ func (s *Session) turn(ctx context.Context, saved time.Time) {
 		return
 	}
 	s.watcher.begin()
-	found, err := files.Reader{Recursive: s.Recursive, Visit: s.watcher.visit}.Read(ctx, s.Paths, s.Kustomizations)
+	texts := map[string]bool{}
+	built := func(path string, text []byte) {
+		if files.IsManifest(path) {
+			texts[path] = len(bytes.TrimSpace(text)) > 0
+		}
+	}
+	found, err := files.Reader{Recursive: s.Recursive, Visit: s.watcher.visit, Built: built}.Read(ctx, s.Paths, s.Kustomizations)
 	s.watcher.end()
 	var objects map[string]manifest.Object
 	if err == nil {
-		err = s.emptied(found)
+		err = s.emptied(found, texts)
 	}
 	if err == nil {
 		objects, err = s.parse(found)
@@ -165,13 +174,18 @@ func (s *Session) turn(ctx context.Context, saved time.Time) {
 	if s.hold(found, changes) {
 		return
 	}
-	if err := s.write(ctx, found, objects, changes); err != nil && ctx.Err() == nil {
+	if err := s.write(ctx, found, texts, objects, changes); err != nil && ctx.Err() == nil {
 		s.fail("failed", err, fmt.Sprintf("this is tried again at the next save, and every %s", rereadEvery))
 	}
 }
 
 // emptied returns an error about a file that had a text when it was applied last.
-func (s *Session) emptied(found []insight.File) error {
+func (s *Session) emptied(found []insight.File, texts map[string]bool) error {
+	for _, path := range slices.Sorted(maps.Keys(texts)) {
+		if s.texts[path] && !texts[path] {
+			return fmt.Errorf("%s is empty, and its objects stay: remove it from the kustomization to remove them", path)
+		}
+	}
 	for _, f := range found {
 		had := slices.ContainsFunc(s.files, func(was insight.File) bool { return was.Name == f.Name && strings.TrimSpace(was.Text) != "" })
 		if had && strings.TrimSpace(f.Text) == "" {
@@ -239,7 +253,7 @@ func (s *Session) hold(found []insight.File, c changes) bool {
 }
 
 // write writes the VidraResource.
-func (s *Session) write(ctx context.Context, found []insight.File, objects map[string]manifest.Object, c changes) error {
+func (s *Session) write(ctx context.Context, found []insight.File, texts map[string]bool, objects map[string]manifest.Object, c changes) error {
 	creation := s.Creation
 	creation.Files = found
 	p, err := s.Writes.Prepare(ctx, creation)
@@ -261,7 +275,7 @@ func (s *Session) write(ctx context.Context, found []insight.File, objects map[s
 			return
 		}
 		wrote = true
-		s.wrote(p, found, objects, c)
+		s.wrote(p, found, texts, objects, c)
 		// Only former parts are left to do. The next save comes first.
 		next.Go(func() {
 			select {
@@ -286,9 +300,9 @@ func (s *Session) write(ctx context.Context, found []insight.File, objects map[s
 }
 
 // wrote keeps and shows the files that were written.
-func (s *Session) wrote(p *writes.Prepared, found []insight.File, objects map[string]manifest.Object, c changes) {
+func (s *Session) wrote(p *writes.Prepared, found []insight.File, texts map[string]bool, objects map[string]manifest.Object, c changes) {
 	again := s.applied && !p.Changed && slices.Equal(found, s.files)
-	s.files, s.objects, s.applied, s.fault, s.held = found, objects, true, "", nil
+	s.files, s.texts, s.objects, s.applied, s.fault, s.held = found, texts, objects, true, "", nil
 	if again { // what an earlier write had left
 		return
 	}
