@@ -1,9 +1,11 @@
 package sources
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,24 +17,44 @@ import (
 	"github.com/vidra-operator/vidra/pkg/manifest"
 )
 
-// block is an example in a page.
-var block = regexp.MustCompile("(?s)\n```yaml\n(.*?)```\n")
+var (
+	// block is an example in a page, with its language.
+	block = regexp.MustCompile("(?s)\n```([a-z]*)\n(.*?)```\n")
+	// indented is a line of an example without a fence.
+	indented = regexp.MustCompile(`(?m)^(\t|    )`)
+	// commands are the commands of examples, with the tests that run them or stand for them.
+	commands = map[string]string{
+		"flux install --components=source-controller": "TestSourceController runs the controller, which it starts itself",
+		"kubectl apply -k config/default":             "the set-up of all tests",
+	}
+)
 
-// TestDocs: each example of docs/sources.md is accepted by the API server and applied.
+// TestDocs: each example of docs/sources.md is accepted by the API server and applied, and each of its commands is known to be tested.
 func TestDocs(t *testing.T) {
 	root, err := testenv.Root()
 	require.NoError(t, err)
 	page, err := os.ReadFile(filepath.Join(root, "docs", "sources.md"))
 	require.NoError(t, err)
 	examples := block.FindAllSubmatch(page, -1)
-	require.Len(t, examples, 5)
+	require.Len(t, examples, bytes.Count(page, []byte("```"))/2)
+	require.False(t, indented.Match(block.ReplaceAll(page, nil)), "an example has a fence and a language")
 	for kind := range testenv.FluxPlurals {
 		define(t, kind)
 	}
 	cluster.MakeNamespace(t, "shop")
 	p := newProducer(t)
 	for _, example := range examples {
-		objects, err := manifest.Parse(string(example[1]), manifest.Options{})
+		switch string(example[1]) {
+		case "yaml":
+		case "sh":
+			for line := range strings.Lines(string(example[2])) {
+				require.Contains(t, commands, strings.TrimSpace(line), "no test runs this command")
+			}
+			continue
+		default:
+			require.Fail(t, "no test runs this example", "%s", example[0])
+		}
+		objects, err := manifest.Parse(string(example[2]), manifest.Options{})
 		require.NoError(t, err)
 		for _, o := range objects {
 			require.NoError(t, admin.Create(t.Context(), o.Unstructured, client.FieldValidation("Strict")))
