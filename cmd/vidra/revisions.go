@@ -98,9 +98,9 @@ func (f *rollbackFlags) completeRevisions(cmd *cobra.Command, args []string, _ s
 	}
 	var numbers []string
 	for _, k := range all.Kept {
-		numbers = append(numbers, render.Sprintf("%s\t%s", fmt.Sprint(k.Number), k.Source))
+		numbers = append(numbers, render.Sprintf("%s\t%s", fmt.Sprint(k.Number), k.Source)) // without control characters of the source
 	}
-	return typable(numbers), cobra.ShellCompDirectiveNoFileComp
+	return numbers, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (f *rollbackFlags) run(ctx context.Context, name string, chosen bool, out io.Writer) error {
