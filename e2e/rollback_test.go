@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -281,4 +283,62 @@ func TestSecretsInRevisions(t *testing.T) {
 	status, err := json.Marshal(getVidraResource(t, ns+"-a").Status)
 	require.NoError(t, err)
 	require.NotContains(t, string(status), "hunter2")
+}
+
+// TestRollbackNamesItsObjects: an object that leaves another VidraResource stays for the one whose earlier revision has it, although the manifest
+// of its spec lacks it, and its source has changed since.
+func TestRollbackNamesItsObjects(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	parts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "parts", Namespace: ns}, Data: map[string]string{"all": manifests(configMap("page", "one"), configMap("a", "one"))}}
+	require.NoError(t, admin.Create(t.Context(), parts))
+	newVidraResource(t, ns, "", named(one), func(v *v1alpha1.VidraResource) {
+		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "parts", Namespace: ns, Key: "all"}}
+	})
+	newVidraResource(t, ns, configMap("b", "two"), named(two))
+	awaitAppliedRevision(t, one, 1)
+	awaitAppliedRevision(t, two, 1)
+	page := get(t, pageOf(t, ns, "page"))
+	setManifest(t, two, manifests(configMap("page", "two"), configMap("b", "two")))
+	require.NoError(t, mergePatch(parts, `{"data":{"all":%q}}`, configMap("a", "one")))
+	awaitAppliedRevision(t, one, 2)
+	awaitReady(t, two)
+	rollback(t, one, 1)
+	awaitNotReadyAnyGeneration(t, one, v1alpha1.ReasonOwnershipConflict)
+	require.NoError(t, mergePatch(parts, `{"data":{"all":%q}}`, configMap("a", "changed")))
+	setManifest(t, two, configMap("b", "two"))
+	await(t, func(c *assert.CollectT) { require.Equal(c, "one", greeting(c, pageOf(t, ns, "page"))) })
+	require.Equal(t, page.GetUID(), get(t, pageOf(t, ns, "page")).GetUID())
+	awaitReady(t, one)
+	awaitReady(t, two)
+}
+
+// TestRollbackAsAnotherAccount: parts that were read for another namespace or as another account are not applied again.
+func TestRollbackAsAnotherAccount(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	parts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "parts", Namespace: ns}, Data: map[string]string{"all": configMap("page", "one")}}
+	require.NoError(t, admin.Create(t.Context(), parts))
+	newVidraResource(t, ns, "", func(v *v1alpha1.VidraResource) {
+		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "parts", Namespace: ns, Key: "all"}}
+	})
+	awaitAppliedRevision(t, ns, 1)
+	require.NoError(t, mergePatch(parts, `{"data":{"all":%q}}`, configMap("page", "two")))
+	awaitAppliedRevision(t, ns, 2)
+	other := newNamespace(t)
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) {
+		spec.Destination.Namespace = other
+		spec.Revision = &v1alpha1.RevisionPolicy{Hold: true, To: 1}
+	})
+	awaitMessage := func(c *assert.CollectT) {
+		vr := getVidraResource(t, ns)
+		ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
+		require.NotNil(c, ready)
+		require.Equal(c, v1alpha1.ReasonRevisionHeld, ready.Reason)
+		require.Contains(c, ready.Message, "read for another spec.destination.namespace")
+	}
+	await(t, awaitMessage)
+	require.Equal(t, "two", greeting(t, pageOf(t, ns, "page")))
+	require.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "page"}, &corev1.ConfigMap{})))
 }

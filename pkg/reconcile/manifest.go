@@ -29,7 +29,7 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	if p.keepsApplied() {
 		return nil
 	}
-	if (!s.behind || s.unapplied && p.waiting != nil) && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Settings.Allowed) && (s.plan.Stalled != nil || !p.plan.Scope.All || !s.plan.AwaitsKinds() && !s.plan.Reread) && !p.reconciler.Inventories.Lightened(p.plan.VR.Name) {
+	if s.hasLatest(p.waiting) && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Settings.Allowed) && (s.plan.Stalled != nil || !p.plan.Scope.All || !s.plan.AwaitsKinds() && !s.plan.Reread) && !p.reconciler.Inventories.Lightened(p.plan.VR.Name) {
 		return s.plan.Stalled
 	}
 	p.unread = true
@@ -38,7 +38,11 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	}
 	var got desired.Parts
 	var why *object.Failure
-	s.lane.apart(func() { got, why = p.gather(ctx) })
+	var refused *object.Failure
+	s.lane.apart(func() { got, refused, why = p.gather(ctx) })
+	if refused != nil {
+		s.revision.refused, s.revision.refusedOf, p.waiting = refused, p.plan.VR.Generation, refused
+	}
 	s.unreadable, s.sourcesRead = got.Unreadable, p.plan.Now
 	p.awaitSources(got.NotServed)
 	if why != nil && p.hasApplied() { // what waits is read when it may be applied
@@ -74,6 +78,15 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	p.saveRevision(ctx, got)
 	p.returnHeals(ctx)
 	return nil
+}
+
+// hasLatest reports whether the state has the latest manifest. A manifest that was read while it had to wait is read again when it may be
+// applied: its content is saved before.
+func (s *ownerState) hasLatest(waiting *object.Failure) bool {
+	if s.unapplied {
+		return waiting != nil
+	}
+	return !s.behind
 }
 
 // objectsOfManifest returns the objects of the manifest as it was read last.

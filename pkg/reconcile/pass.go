@@ -170,7 +170,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.refuse(ctx, *why)
 	}
 	p.rereadIfAccountAllowed()
-	p.state.lane.apart(func() { p.waiting = p.awaits(ctx) })
+	p.waiting = p.awaits(ctx)
 	switch why := p.read(ctx); {
 	case why == nil:
 	case p.unread && p.state.usable(p):

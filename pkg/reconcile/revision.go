@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -57,22 +58,22 @@ func (p *pass) awaits(ctx context.Context) *object.Failure {
 	case p.plan.VR.Holds() && p.plan.VR.RevisionTo() == 0:
 		return &object.Failure{Reason: v1alpha1.ReasonRevisionHeld, Awaited: true, Message: "a new revision of the manifest waits" + heldAdvice}
 	}
-	return p.awaitedDependency(ctx)
+	var why *object.Failure
+	p.state.lane.apart(func() { why = p.awaitedDependency(ctx) })
+	return why
 }
 
 // gather reads the parts of the manifest: those of an earlier revision if spec.revision.to names one that is kept, else those of the spec.
-// A revision that cannot be read has everything wait but reverts.
-func (p *pass) gather(ctx context.Context) (desired.Parts, *object.Failure) {
-	r := &p.state.revision
-	if to := p.plan.VR.RevisionTo(); to != 0 && r.refused == nil {
-		got, why := p.revisionParts(ctx, to)
-		if why == nil {
-			return got, nil
+// A revision that cannot be read is refused: everything waits but reverts.
+func (p *pass) gather(ctx context.Context) (got desired.Parts, refused, why *object.Failure) {
+	if to := p.plan.VR.RevisionTo(); to != 0 && p.state.revision.refused == nil {
+		if got, refused = p.revisionParts(ctx, to); refused == nil {
+			return got, nil, nil
 		}
-		r.refused, r.refusedOf, p.waiting = why, p.plan.VR.Generation, why
 	}
 	from := desired.Reader{Sources: &p.reconciler.sources, Local: p.reconciler.Local, Scope: p.reconciler.LocalScope, Accounts: p.reconciler.accounts()}
-	return from.Gather(ctx, p.plan.Settings.Claimant.Owner, p.plan.VR)
+	got, why = from.Gather(ctx, p.plan.Settings.Claimant.Owner, p.plan.VR)
+	return got, refused, why
 }
 
 // revisionParts reads the content of an earlier revision. The status has its digest, which only an operator with the key can make.
@@ -95,8 +96,12 @@ func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, 
 		return refused(p.plan.Now.Add(revisionRetry), "%s. Vidra retries", object.WithoutValues(err, ownership.Disclosure{}))
 	}
 	for text := range texts {
-		if got, err := desired.UnpackRevision(p.plan.VR, text); err == nil && got.Revision() == sum {
-			got.Versions = p.reconciler.revisionsOf(p.plan.VR) // others need not read the sources
+		got, err := desired.UnpackRevision(p.plan.VR, text)
+		switch {
+		case errors.Is(err, desired.ErrOtherReader):
+			return refused(time.Time{}, "%v. %s", err, choose)
+		case err == nil && got.Revision() == sum:
+			got.Versions = p.reconciler.revisionsOf(p.plan.VR)
 			return got, nil
 		}
 	}
@@ -168,6 +173,9 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts) bool {
 	if p.waiting == nil || s.sameRevision(got) {
 		return false
 	}
+	if applied := p.recorded(got.Revision()); !p.hasApplied() && applied != 0 && applied == s.revision.status.Applied {
+		return false // it is the applied one
+	}
 	p.noteWaiting(got)
 	if !p.hasApplied() && (len(s.plan.Inventory()) == 0 || !p.loadKept(ctx, got)) {
 		return false
@@ -187,7 +195,7 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts) bool {
 func (p *pass) loadKept(ctx context.Context, now desired.Parts) bool {
 	var texts iter.Seq[[]byte]
 	var err error
-	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR, "") })
+	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Cached(ctx, p.plan.VR) })
 	if err != nil {
 		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot read the manifest that was kept: edits of objects that the waiting manifest changes are not reverted")
 		return false
@@ -247,9 +255,12 @@ func (p *pass) recordRevision(ctx context.Context) {
 		return
 	}
 	if !p.plan.VR.KeepsRevisions() {
-		if r.status != nil {
-			r.status = nil
-			p.dropRevisions(ctx)
+		if r.status == nil {
+			return
+		}
+		before := r.status
+		if r.status = nil; !p.dropRevisions(ctx) {
+			r.status = before // until its contents are deleted
 		}
 		return
 	}
@@ -271,6 +282,15 @@ func (p *pass) recordRevision(ctx context.Context) {
 		next.Applied = 0
 	}
 	all, former := len(next.Kept), 0
+	next.Kept = slices.DeleteFunc(next.Kept, func(k v1alpha1.AppliedRevision) bool { // sealed with a key that is gone, or forged
+		_, ok := s.plan.Keys.Open(p.revisionPlace(), k.Digest)
+		return !ok && next.Applied != 0
+	})
+	for i, k := range next.Kept { // with the present key
+		if sum, ok := s.plan.Keys.Open(p.revisionPlace(), k.Digest); ok {
+			next.Kept[i].Digest = s.plan.Keys.Seal(p.revisionPlace(), sum)
+		}
+	}
 	next.Kept = slices.DeleteFunc(next.Kept, func(k v1alpha1.AppliedRevision) bool {
 		if k.Number == next.Applied {
 			return false
@@ -297,7 +317,7 @@ func (p *pass) savedLate(ctx context.Context) bool {
 	}
 	var got desired.Parts
 	var why *object.Failure
-	p.state.lane.apart(func() { got, why = p.gather(ctx) })
+	p.state.lane.apart(func() { got, _, why = p.gather(ctx) })
 	return why == nil && got.Revision() == r.current && p.save(ctx, got)
 }
 
@@ -311,11 +331,12 @@ func (p *pass) retained() (revisions map[string]bool, all bool) {
 	return revisions, all
 }
 
-// dropRevisions deletes the contents of revisions that left the status, but for the last good manifest of artifacts.
-func (p *pass) dropRevisions(ctx context.Context) {
+// dropRevisions deletes the contents of revisions that left the status, but for the last good manifest of artifacts, and reports whether they
+// are deleted.
+func (p *pass) dropRevisions(ctx context.Context) bool {
 	retain, all := p.retained()
 	if all {
-		return
+		return false
 	}
 	current := p.state.revision.current
 	if retain[current] = retain[current] || source.HasArtifacts(p.plan.VR); !retain[current] {
@@ -326,6 +347,7 @@ func (p *pass) dropRevisions(ctx context.Context) {
 	if err != nil {
 		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot delete former revisions: they are deleted with the next one")
 	}
+	return err == nil
 }
 
 // revisionStatus returns status.revision.

@@ -148,10 +148,19 @@ func (k *Kept) list(ctx context.Context, vr *v1alpha1.VidraResource, version str
 
 // Load returns the kept manifests of a VidraResource, the last one first: those of a revision, or all if it is empty. One at a time is in memory.
 func (k *Kept) Load(ctx context.Context, vr *v1alpha1.VidraResource, revision string) (iter.Seq[[]byte], error) {
+	return k.load(ctx, vr, revision, "")
+}
+
+// Cached is Load of all revisions from the cache of the API server, which may lack the last ones.
+func (k *Kept) Cached(ctx context.Context, vr *v1alpha1.VidraResource) (iter.Seq[[]byte], error) {
+	return k.load(ctx, vr, "", cached)
+}
+
+func (k *Kept) load(ctx context.Context, vr *v1alpha1.VidraResource, revision, version string) (iter.Seq[[]byte], error) {
 	if !k.On() {
 		return func(func([]byte) bool) {}, nil
 	}
-	all, err := k.list(ctx, vr, "")
+	all, err := k.list(ctx, vr, version)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 )
@@ -24,7 +27,7 @@ type Rollback struct {
 	Unchanged bool `json:"unchanged,omitempty"`
 }
 
-// Rollback has an earlier revision of the manifest applied, and holds it. to is its number; 0 is the one before the applied one.
+// Rollback has an earlier revision of the manifest applied, and holds it. to is its number; 0 is the one before: the applied one while a newer manifest is applied in part.
 func (c *Client) Rollback(ctx context.Context, name string, to int64) (*Rollback, error) {
 	vr, err := c.questions.VidraResource(ctx, name)
 	if err != nil {
@@ -32,7 +35,7 @@ func (c *Client) Rollback(ctx context.Context, name string, to int64) (*Rollback
 	}
 	all := insight.RevisionsOf(vr)
 	if to == 0 {
-		if to = before(all); to == 0 {
+		if to = before(vr, all); to == 0 {
 			return nil, fmt.Errorf("VidraResource %s has no earlier revision than the applied one%s", name, keptText(all))
 		}
 	}
@@ -46,8 +49,13 @@ func (c *Client) Rollback(ctx context.Context, name string, to int64) (*Rollback
 	return done, err
 }
 
-// before returns the number of the newest kept revision before the applied one; 0 if there is none.
-func before(all *insight.Revisions) int64 {
+// before returns the number of the newest kept revision before the one that Vidra applies; 0 if there is none. While a newer manifest is only
+// applied in part, that is the applied one: the last of which all was applied.
+func before(vr *v1alpha1.VidraResource, all *insight.Revisions) int64 {
+	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
+	if !all.Held && (ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != vr.Generation) && all.Applied != 0 {
+		return all.Applied
+	}
 	for _, k := range all.Kept {
 		if k.Number < all.Applied {
 			return k.Number

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -21,6 +22,9 @@ type packed struct {
 	// Before are the artifacts of the manifest before this one.
 	Before []v1alpha1.SourceStatus `json:"before,omitempty"`
 	Parts  []packedPart            `json:"parts"`
+	// Namespace is the namespace of the destination, and Account the account with whose rights the parts were read.
+	Namespace string `json:"namespace,omitempty"`
+	Account   string `json:"account,omitempty"`
 }
 
 type packedPart struct {
@@ -42,7 +46,7 @@ func specOf(vr *v1alpha1.VidraResource) string {
 
 // Pack encodes parts that come from artifacts. digest identifies them. before are the artifacts of the manifest before this one.
 func (p Parts) Pack(vr *v1alpha1.VidraResource, before []v1alpha1.SourceStatus) (text []byte, digest string, err error) {
-	all := packed{Spec: specOf(vr), Artifacts: p.Artifacts}
+	all := packed{Spec: specOf(vr), Artifacts: p.Artifacts, Namespace: vr.Spec.Destination.Namespace, Account: vr.Spec.ServiceAccountName}
 	for _, part := range p.Parts {
 		one := packedPart{Name: part.name, Text: part.text, Secret: part.secret}
 		for i := range vr.Spec.ManifestFrom {
@@ -75,8 +79,12 @@ func (p Parts) Revision() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// ErrOtherReader is the error for a revision with parts that were read for another namespace of the destination, or as another account: the
+// present one may lack the right to read them.
+var ErrOtherReader = errors.New("it has parts of spec.manifestFrom that were read for another spec.destination.namespace or spec.serviceAccountName")
+
 // UnpackRevision returns the parts that Pack encoded, of any spec: the caller compares them with the digest of a revision, or with the
-// applied objects.
+// applied objects. The error is ErrOtherReader, or about the text.
 func UnpackRevision(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
 	var all packed
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -84,6 +92,9 @@ func UnpackRevision(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
 	}
 	got := all.unpack(vr)
 	for i, one := range all.Parts {
+		if one.Source != nil && (all.Namespace != vr.Spec.Destination.Namespace || all.Account != vr.Spec.ServiceAccountName) {
+			return Parts{}, ErrOtherReader
+		}
 		got.Parts[i].source = one.Source
 	}
 	return got, nil

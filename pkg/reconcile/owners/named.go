@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -210,6 +211,10 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 	if known && n.current(m, vr) {
 		return m.has, true, nil
 	}
+	if vr.RevisionTo() != 0 {
+		has, err := ofRevision(vr)
+		return has, true, err
+	}
 	parts, unread := n.partsOf(ctx, vr)
 	if unread != nil && known && m.uid == vr.UID && m.generation == vr.Generation { // Vidra keeps the objects of the last read
 		if source.IsEmpty(unread) {
@@ -235,6 +240,18 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 		n.note(vr, m)
 	}
 	return m.has, true, unread
+}
+
+// ofRevision returns the function that reports whether a VidraResource has an object in the earlier revision that it applies. Its own reconcile
+// alone reads that; to others, the inventory shows all of it once all is applied.
+func ofRevision(vr *v1alpha1.VidraResource) (has func(object.Identity) bool, err error) {
+	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != vr.Generation || len(vr.Status.ManagedResources) != int(vr.Status.Objects) {
+		return func(object.Identity) bool { return false }, fmt.Errorf("VidraResource %s applies revision %d (spec.revision.to), and is not Ready", vr.Name, vr.RevisionTo())
+	}
+	return func(id object.Identity) bool {
+		return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return object.IdentityOf(&e) == id })
+	}, nil
 }
 
 // partsOf returns the parts of the manifest of a VidraResource.
@@ -267,6 +284,9 @@ func (n *Named) wanted(ctx context.Context, vr *v1alpha1.VidraResource, id objec
 func (n *Named) current(m manifest, vr *v1alpha1.VidraResource) bool {
 	if m.uid != vr.UID || m.generation != vr.Generation {
 		return false
+	}
+	if vr.RevisionTo() != 0 { // the sources are read after the release
+		return true
 	}
 	for _, key := range source.KeysOf(vr) {
 		if version, known := n.Sources.Revision(key); !known || version != m.sources[key] {
