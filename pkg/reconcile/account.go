@@ -22,15 +22,15 @@ func (r *Reconciler) accounts() access.Accounts {
 	return access.Accounts{Cache: r.Client, Own: r.Namespace, Required: r.RequireServiceAccount, Impersonated: r.ImpersonationNamespaces}
 }
 
-// rereadIfAccountAllowed makes a reconcile read the manifest that the last one did not read, because
-// no account was there to read it as.
+// rereadIfAccountAllowed makes a reconcile read the manifest that the last one left unread, because
+// an account to read it as was missing.
 func (p *pass) rereadIfAccountAllowed() {
 	if s := p.state; s.accountMissing() {
 		s.plan.Stalled, s.plan.Reread = nil, true
 	}
 }
 
-// accountMissing reports whether the last reconcile did not read the manifest for want of an
+// accountMissing reports whether the last reconcile left the manifest unread for want of an
 // account.
 func (s *ownerState) accountMissing() bool {
 	return s.plan.Stalled != nil && s.plan.Stalled.Reason == v1alpha1.ReasonServiceAccountRequired

@@ -21,8 +21,8 @@ import (
 // leastTasks is how many tasks an interrupted reconcile begins in any case: a manifest that changes again and again is applied little by little.
 const leastTasks = 4
 
-// applyAll does the tasks, stage by stage, the tasks of a stage in parallel. An
-// object that is not accepted does not keep the others from being applied.
+// applyAll does the tasks, stage by stage, the tasks of a stage in parallel. A
+// refused object leaves the others to be applied.
 func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
 	if len(tasks) == 0 {
 		return
@@ -36,7 +36,7 @@ func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
 	})
 }
 
-// applyBatch does tasks of a stage in parallel. Each object is released when it is applied, so that its edits do not wait for the others. Those
+// applyBatch does tasks of a stage in parallel. Each object is released when it is applied, so that its edits wait for it alone. Those
 // that are to be replaced wait for the status.
 func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.Run) {
 	var replaced []apply.Result
@@ -69,7 +69,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 	}
 }
 
-// applyOne does a task in a slot, once no heal of its object runs. begun is false if the reconcile was interrupted before.
+// applyOne does a task in a slot, after a running heal of its object. begun is false if the reconcile was interrupted before.
 func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, begun bool) {
 	leave := p.slot(ctx, t.Object.Key)
 	if p.begun.Add(1) > int64(min(p.applier.Limit, leastTasks)) && p.state.interrupted.Load() {
@@ -133,8 +133,8 @@ func (r *Reconciler) limit() int {
 	return plan.DefaultParallel
 }
 
-// preflightAll reads the objects that could not be applied for the first time, and takes from the plan those that still
-// cannot be. So they cost no write while nothing changes, and are not in the inventory.
+// preflightAll reads the objects whose first apply was impossible, and takes from the plan those where it
+// still is. So they cost no write until a change, and stay out of the inventory.
 func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	met := make([]plan.Task, len(todo.Apply))
 	errs := make([]error, len(todo.Apply))
@@ -167,9 +167,9 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	return todo
 }
 
-// skipAll records what another writer changed while the manifest is unreadable: what the objects
-// should be is unknown, so they are compared with what was applied last, and not
-// changed. Failures are compared again when the manifest can be read.
+// skipAll records the changes of another writer while the manifest is unreadable: the wanted
+// objects are unknown, so the objects are compared with their last applied state, and left
+// as they are. Failures are compared again when the manifest can be read.
 func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	decision := policy.OfUnreadable(p.plan.VR, why.Reason)
 	var tasks []plan.Task
@@ -192,7 +192,7 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 }
 
 // replaceAll deletes the objects of a stage that are to be created anew. The status reports
-// it before, so that a Vidra that is started in between does not do it a second time.
+// it before, so that each is deleted only once, even if Vidra is restarted in between.
 func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 	var replaced []int
 	for i, r := range results {

@@ -52,7 +52,7 @@ type generation struct {
 }
 
 // reached reports whether the cache shows a VidraResource in the state of the list, or a later one. The first call lists. It fails if
-// the VidraResources cannot be listed.
+// the LIST of VidraResources fails.
 func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr *v1alpha1.VidraResource) (bool, error) {
 	c.mu.Lock()
 	begun := c.listed != nil
@@ -103,8 +103,8 @@ func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error
 	return nil
 }
 
-// forget forgets a VidraResource that the cache does not have any more. One that the cache has not shown yet is kept: what is gone is another one of its
-// name, from before the list.
+// forget forgets a VidraResource that has left the cache. One that the cache is still to show is kept: another VidraResource of its
+// name, from before the list, has left.
 func (c *catchUp) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

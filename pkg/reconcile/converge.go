@@ -77,7 +77,7 @@ func (p *pass) leftShard(ctx context.Context) (bool, error) {
 }
 
 // beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the
-// object is not healed here: there is nothing to revert any more, or a reconcile has reserved the object, or gets the cause.
+// object is not healed here: its drift has ended, or a reconcile has reserved the object, or gets the cause.
 func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *healing {
 	vr := &v1alpha1.VidraResource{}
 	s := r.stateOf(h.Owner)

@@ -53,7 +53,7 @@ func isReady(vr *v1alpha1.VidraResource) bool {
 		ready.ObservedGeneration == vr.Generation && vr.Status.ObservedGeneration == vr.Generation
 }
 
-// awaitedDependency returns why the VidraResource waits for others; nil if all are Ready. It sends no request but for VidraResources of
+// awaitedDependency returns why the VidraResource waits for others; nil if all are Ready. It sends requests only for VidraResources of
 // other shards.
 func (p *pass) awaitedDependency(ctx context.Context) *object.Failure {
 	if len(p.plan.VR.Spec.DependsOn) == 0 {
@@ -129,8 +129,8 @@ func cycle(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResou
 	return visit(from.Name, from)
 }
 
-// dependents returns why the deletion of the VidraResource waits for those that depend on it, and until when; nil if it does not. One that
-// the VidraResource depends on itself is not waited for.
+// dependents returns why the deletion of the VidraResource waits for those that depend on it, and until when; else nil. One that
+// the VidraResource depends on itself is left out.
 func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 	deleted := p.plan.VR.DeletionTimestamp
 	if deleted.IsZero() {
@@ -201,7 +201,7 @@ func (r *Reconciler) onDependency() handler.EventHandler {
 	}
 }
 
-// waitReason is what VidraResources that depend on one show of it.
+// waitReason is the text that the dependents of a VidraResource show of it.
 func waitReason(vr *v1alpha1.VidraResource) string { return unreadiness("", vr, nil) }
 
 // wakeDependents reconciles the VidraResources that depend on one.
@@ -215,7 +215,7 @@ func (r *Reconciler) wakeDependents(ctx context.Context, on client.Object) {
 	}
 }
 
-// wakeDeleted reconciles those of some VidraResources that are being deleted.
+// wakeDeleted reconciles the VidraResources among names that are being deleted.
 func (r *Reconciler) wakeDeleted(ctx context.Context, names []string) {
 	for _, name := range names {
 		if vr, err := owners.Cached(ctx, r.Client, name); err == nil && vr != nil && !vr.DeletionTimestamp.IsZero() {

@@ -54,8 +54,8 @@ func (r *Reconciler) destinations() *access.Destinations {
 	return &access.Destinations{Local: r.Local, LocalScope: r.LocalScope, Remotes: r.Remotes, Clusters: &r.clusters}
 }
 
-// connect finds the destination, and the client that reads and writes its objects. It returns the reason for which nothing can
-// be done.
+// connect finds the destination, and the client that reads and writes its objects. It returns the reason that all work
+// has to wait.
 func (p *pass) connect(ctx context.Context) *object.Failure {
 	destination, scope, err := p.reconciler.destinations().Find(p.plan.Settings.Claimant.Owner, p.plan.VR.Spec.Destination.Server)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *pass) noteKubeconfig(remote *cluster.Cluster) {
 }
 
 // kubeconfigChanged reports whether a destination has another kubeconfig than a reconcile has noted, so that it may be another cluster, or whether
-// that is not known yet.
+// that is still unknown.
 func (p *pass) kubeconfigChanged(destination access.Destination) bool {
 	if p.state.plan.FormerClusterUID != "" {
 		return true
@@ -134,7 +134,7 @@ func (r *Reconciler) depart(owner trigger.Owner) {
 	r.clusters.Remove(owner, r.forgetCluster)
 }
 
-// forgetCluster forgets a remote cluster that no VidraResource needs any more.
+// forgetCluster forgets an unneeded remote cluster.
 func (r *Reconciler) forgetCluster(server string) {
 	r.Watches.RemoveCluster(server)
 	r.Remotes.Forget(server)
@@ -159,9 +159,9 @@ func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigg
 	})
 }
 
-// noteIdentity notes the identity of a remote destination for the status, which has it while the cluster does not answer. It
-// asks once for each kubeconfig: with another one, before anything is written, as it may be that of another cluster. It returns the reason to
-// begin anew: the destination is another cluster, or that is not known yet.
+// noteIdentity notes the identity of a remote destination for the status, which has it while the cluster is silent. It
+// asks once for each kubeconfig: with another one, before anything is written, as it may belong to another cluster. It returns the reason to
+// begin anew: the destination is another cluster, or that is still unknown.
 func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeconfigBefore string) *object.Failure {
 	s := p.state
 	former := types.UID(s.plan.FormerClusterUID)
@@ -216,7 +216,7 @@ func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 		remote.Name(), uid, former, text)}})
 }
 
-// block ends a reconcile that cannot do anything at present. Applied objects stay unchanged and in the inventory, and the work
+// block ends a reconcile whose work has to wait at present. Applied objects stay unchanged and in the inventory, and the work
 // is done later.
 func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.unbegun = p.plan.First
@@ -232,7 +232,7 @@ func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result,
 	return result, err
 }
 
-// conclude ends a reconcile as finish does, unless the destination cannot be reached any more, or that is not known yet: then
+// conclude ends a reconcile as finish does, unless the destination has become unreachable, or that is still unknown: then
 // all failures may have that cause, and the next reconcile reports so. Its writes are reported later.
 func (p *pass) conclude(ctx context.Context, o status.Outcome) (reconcile.Result, error) {
 	if access.Usable(p.applier.Destination) {
@@ -243,7 +243,7 @@ func (p *pass) conclude(ctx context.Context, o status.Outcome) (reconcile.Result
 }
 
 // releaseAll ends the finalization of a VidraResource whose objects are to stay, at a
-// cluster that cannot be reached: they are unchanged.
+// cluster that is unreachable: they are unchanged.
 func (p *pass) releaseAll() bool {
 	if !p.plan.VR.Orphans() {
 		return false

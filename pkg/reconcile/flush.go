@@ -21,7 +21,7 @@ import (
 
 // Flush ends the Reconciler, and reports the unreported results of reconciles:
 // of each VidraResource, it writes the heals into the status, then records the
-// Events. Reconciles that begin later do nothing. Flush waits for those that run, at
+// Events. Reconciles that begin later end at once. Flush waits for those that run, at
 // most until ctx ends, and must only be called by the leader, which may
 // write statuses. Its error names the unreported rest.
 func (r *Reconciler) Flush(ctx context.Context) error {
@@ -40,7 +40,7 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// allStates returns the states of all VidraResources, once no reconcile runs any more.
+// allStates returns the states of all VidraResources, once all reconciles have ended.
 func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
 }
 
 // FlushEvents is Flush without writes of the status, so that a process that
-// does not lead any more may call it. Its error names the heals that no status counts, and is
+// has stopped leading may call it. Its error names the heals that no status counts, and is
 // nil if Flush has reported everything before.
 func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	if err := r.end(ctx); err != nil {
@@ -123,7 +123,7 @@ func (r *Reconciler) begin() bool {
 	return true
 }
 
-// end prevents reconciles from beginning, and waits until none runs or ctx ends.
+// end prevents reconciles from beginning, and waits until all have ended or ctx ends.
 func (r *Reconciler) end(ctx context.Context) error {
 	r.mu.Lock()
 	r.ended = true

@@ -38,7 +38,7 @@ func (r *Reconciler) beginWrite(s *ownerState) {
 	s.writes.Begin()
 }
 
-// endWrite notes the version that the write of a status has made; none if it failed.
+// endWrite notes the version that the write of a status has made; empty if it failed.
 func (r *Reconciler) endWrite(owner trigger.Owner, s *ownerState, version string) {
 	r.mu.Lock()
 	foreign := s.writes.End(version)
@@ -48,8 +48,8 @@ func (r *Reconciler) endWrite(owner trigger.Owner, s *ownerState, version string
 	}
 }
 
-// restores reports whether the status is written because another client wrote it, and when
-// it is time to if it is not yet.
+// restores reports whether the status is written because another client wrote it, and otherwise
+// when that is due, if ever.
 func (p *pass) restores(ctx context.Context) (now bool, later time.Time) {
 	p.reconciler.mu.Lock()
 	defer p.reconciler.mu.Unlock()

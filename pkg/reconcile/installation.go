@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
-// hold adds the finalizer to a VidraResource that has none, and lists entries in an annotation of it, if they are few. It
+// hold adds the finalizer to a VidraResource that lacks it, and lists entries in an annotation of it, if they are few. It
 // fails if another client wrote meanwhile.
 func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatus) error {
 	if !p.unheld {
@@ -44,7 +44,7 @@ func withoutValues(vr *v1alpha1.VidraResource, err error) error {
 	return object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false))
 }
 
-// awaitRelease ends a reconcile of a VidraResource that another installation has not released.
+// awaitRelease ends a reconcile of a VidraResource that another installation is still to release.
 func (p *pass) awaitRelease(ctx context.Context, other v1alpha1.Installation) (reconcile.Result, error) {
 	return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonProgressing, Message: fmt.Sprintf(
 		"the VidraResource waits until the Vidra installation %q has released its objects: an operator of that installation has to run; "+

@@ -150,8 +150,8 @@ func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 	return true
 }
 
-// recall reads the manifest that was kept into the state, if the last read one is not usable: after a restart, edits are reverted to it while a
-// source cannot be read.
+// recall reads the manifest that was kept into the state, if the last read one is unusable: after a restart, edits are reverted to it while a
+// source is unreadable.
 func (p *pass) recall(ctx context.Context) {
 	if !source.HasArtifacts(p.plan.VR) || p.state.usable(p) {
 		return
@@ -178,7 +178,7 @@ func (p *pass) recall(ctx context.Context) {
 	p.state.unread = unread
 }
 
-// awaitSources has the owner wait for kinds of sources that the API server does not serve.
+// awaitSources has the owner wait for unserved kinds of sources.
 func (p *pass) awaitSources(kinds []schema.GroupKind) {
 	p.state.awaitedSources = nil
 	for _, kind := range kinds {
@@ -198,7 +198,7 @@ func (p *pass) noticesSources(got desired.Parts) bool {
 }
 
 // returnHeals gives the loop of objects the causes that it handed over while the manifest was still to be read: of the objects that
-// the manifest does not change. They wait for no other object then.
+// the manifest leaves as they are. They wait for no other object then.
 func (p *pass) returnHeals(ctx context.Context) {
 	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Causes.Objects})
 	p.plan.Causes.Objects = p.reconciler.Trigger.ReturnHeals(p.plan.Settings.Claimant.Owner, func(key trigger.ObjectKey) bool {

@@ -15,7 +15,7 @@ const (
 	// maxWatchedObstacles is the number of watches on obstacles, of all VidraResources together.
 	maxWatchedObstacles = 512
 	// obstacleDelay is the delay of an attempt after an obstacle was created or deleted, and obstacleChangeDelay after it was changed:
-	// a user may change an object that Vidra does not manage at any rate.
+	// a user may change an unmanaged object at any rate.
 	obstacleDelay       = time.Second
 	obstacleChangeDelay = 10 * time.Second
 )

@@ -38,7 +38,7 @@ type outcomeLimit struct {
 	last       time.Time
 }
 
-// outcomeMessages are the lines by the writes to an object. Other changes are not logged.
+// outcomeMessages are the lines by the writes to an object. Other changes are left out.
 var outcomeMessages = map[events.Action]string{
 	events.Restored: "Reverted an object", events.Recreated: "Created a deleted object again", events.Relabelled: "Restored the label of an object",
 	events.Pruned: "Deleted an object", events.Orphaned: "Released an object", events.Released: "Released an object that other owners keep",
@@ -46,7 +46,7 @@ var outcomeMessages = map[events.Action]string{
 }
 
 // log logs the work of a reconcile, from the statuses before and after it and its changes. suppressed is called for each line
-// that is left out, if it is not nil.
+// that is left out; it may be nil.
 func (o *outcomes) log(log logr.Logger, suppressed func(), vidraResource string, before, after v1alpha1.VidraResourceStatus, changes []events.Change, now time.Time) {
 	line := func(message, object string, values ...any) {
 		if !o.line(log, message, vidraResource, object, now, values...) && suppressed != nil {

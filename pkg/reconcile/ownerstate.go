@@ -51,11 +51,11 @@ type ownerState struct {
 	// weight is the weight of all objects of the manifest.
 	weight int64
 	// bodies counts the bodies of the objects; nil if they are few. dropped reports that
-	// they are not kept, so that the manifest is read again by the next reconcile.
+	// they are gone, so that the manifest is read again by the next reconcile.
 	bodies  *keptBodies
 	dropped bool
 
-	// behind reports that the manifest is the one that was applied, while a newer one waits. unapplied reports that it was read while it had
+	// behind reports that the manifest is the applied one, while a newer one waits. unapplied reports that it was read while it had
 	// to wait.
 	behind, unapplied bool
 	// revision has the revisions of the manifest.
@@ -71,19 +71,19 @@ type ownerState struct {
 	// sources are the versions of the sources in spec.manifestFrom that were read.
 	sources map[source.Key]string
 	// kept identifies the manifest that is kept, as far as this process knows. recalled reports that the manifest is one that was kept, as
-	// its sources cannot be read.
+	// its sources are unreadable.
 	kept     string
 	recalled bool
-	// awaitedSources are the kinds of sources that the API server does not serve.
+	// awaitedSources are the unserved kinds of sources.
 	awaitedSources []watchregistry.Kind
 	// sourcesRead is when spec.manifestFrom was read last.
 	sourcesRead time.Time
-	// missingParts are the optional parts of spec.manifestFrom that did not exist then.
+	// missingParts are the optional parts of spec.manifestFrom that were absent then.
 	missingParts []desired.MissingPart
 	// unreadRevisions are the known revisions of the sources at the last failed attempt to read the manifest.
 	unreadRevisions map[source.Key]string
 	// attempted is the generation of the last reconcile, and unread is why the last attempt
-	// to read the manifest failed; nil if it did not.
+	// to read the manifest failed; else nil.
 	attempted int64
 	unread    *object.Failure
 	// revisions are the known revisions of the sources when the last reconcile began.
@@ -99,9 +99,9 @@ type ownerState struct {
 	// deletionNoted is the generation whose deletion was noted.
 	deletionNoted int64
 
-	// justHeld reports that this process has added the finalizer, and written no status since.
+	// justHeld reports that this process has added the finalizer, and is still to write a status.
 	justHeld bool
-	// unbegun reports that no reconcile of this process has considered the objects.
+	// unbegun reports that the reconciles of this process are still to consider the objects.
 	unbegun bool
 	// loaded reports that the index knows the inventory.
 	loaded bool

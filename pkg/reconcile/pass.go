@@ -53,15 +53,14 @@ type pass struct {
 	applier    *apply.Applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
-	// unread reports that the manifest could not be read; source is why, if the reconcile continues
+	// unread reports that the manifest was unreadable; source is why, if the reconcile continues
 	// with the last read.
 	unread bool
 	source *object.Failure
-	// foreignWritten is the status as another client wrote it, which is corrected; nil if none
-	// did.
+	// foreignWritten is the status as another client wrote it, which is corrected; else nil.
 	foreignWritten *v1alpha1.VidraResourceStatus
-	// starting reports that it is not known yet whether the destination can be reached,
-	// and soon will be.
+	// starting reports that it is still unknown whether the destination can be reached,
+	// and known soon.
 	starting bool
 	// shards are those that reconcile the VidraResource.
 	shards []string
@@ -69,9 +68,9 @@ type pass struct {
 	missing map[access.Right]dynamic.Interface
 	// begun is how many tasks have begun.
 	begun atomic.Int64
-	// waiting is why a newer manifest is not applied yet; nil if it is applied.
+	// waiting is the reason that a newer manifest is still to be applied; else nil.
 	waiting *object.Failure
-	// unheld reports that the VidraResource has no finalizer yet, and listed that its annotation has the inventory since.
+	// unheld reports that the VidraResource lacks the finalizer, and listed that its annotation has the inventory since.
 	unheld, listed bool
 	// leavePlaces gives back the places of the reconcile at its cluster and among large manifests.
 	leavePlaces func()
@@ -81,7 +80,7 @@ type pass struct {
 	vanished bool
 }
 
-// passOn returns a reconcile that has neither causes nor a scope.
+// passOn returns a reconcile that lacks causes and a scope.
 func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *ownerState, shards []string) *pass {
 	s.checks = healthcheck.Compile(vr.Spec.HealthChecks, s.checks)
 	by := &plan.Settings{
@@ -238,7 +237,7 @@ func (p *pass) release(reserved []*plan.Object) {
 	p.reconciler.Trigger.ResumeHeals(p.plan.Settings.Claimant.Owner, keys)
 }
 
-// awaitHeals waits for the heals of objects that are about to be removed: none begins of what the manifest lacks.
+// awaitHeals waits for the heals of objects that are about to be removed: new ones begin only for objects of the manifest.
 func (p *pass) awaitHeals(ids []object.Identity) {
 	p.state.lane.waitLocked(func() bool {
 		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.plan.Objects[id].Healing })
@@ -283,7 +282,7 @@ func (p *pass) interrupted() (reconcile.Result, error) {
 	return reconcile.Result{}, nil
 }
 
-// requeuePending returns the causes that the status does not report. all reports whether that
+// requeuePending returns the causes that the status leaves out. all reports whether that
 // may be any object.
 func (p *pass) requeuePending(all bool) {
 	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift, All: all, Health: p.plan.Causes.Health, Others: p.plan.Causes.Others})
@@ -361,8 +360,8 @@ func (p *pass) load() {
 	p.reconciler.Index.Load(p.plan.Settings.Claimant.Owner, known)
 }
 
-// stall ends a reconcile of a VidraResource that only its author can fix. What
-// was applied before is unchanged, and stays in the inventory.
+// stall ends a reconcile of a VidraResource that only its author can fix. Objects that
+// were applied before are unchanged, and stay in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.plan.Generation, p.state.plan.Stalled = p.plan.VR.Generation, &why
 	p.state.plan.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Inventory()))

@@ -12,7 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
-// noteApplying writes the status of a VidraResource that has none yet: with the inventory, unless the annotation has it.
+// noteApplying writes the status of a VidraResource that lacks one: with the inventory, except where the annotation has it.
 func (p *pass) noteApplying(ctx context.Context) error {
 	p.state.lane.enter()
 	defer p.state.lane.leave()
@@ -22,7 +22,7 @@ func (p *pass) noteApplying(ctx context.Context) error {
 	return p.writeStatus(ctx, status.Applying(p.state.plan.Status, p.state.plan.Entries(), p.listed, p.plan.Now))
 }
 
-// reportProgress reports an apply that has not ended. Problems of objects are written into the status first, so that
+// reportProgress reports an apply that is under way. Problems of objects are written into the status first, so that
 // their Events have the reason of a condition, and neither the end of the reconcile nor the next process reports
 // them again. It fails if the next report is to have them.
 func (p *pass) reportProgress(ctx context.Context, now progress.Report) error {

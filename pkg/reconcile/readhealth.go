@@ -8,7 +8,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 )
 
-// readHealth reads the objects whose check of spec.healthChecks is new: the stores of the watches keep no object to evaluate it. Later
+// readHealth reads the objects whose check of spec.healthChecks is new: the stores of the watches lack the objects to evaluate it. Later
 // events evaluate it.
 func (p *pass) readHealth(ctx context.Context) {
 	objects := p.plan.NeedsHealth()

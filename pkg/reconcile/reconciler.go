@@ -33,7 +33,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Reconciler reconciles VidraResources. Its fields must not be changed after the first call of Reconcile.
+// Reconciler reconciles VidraResources. Its fields must stay as they are after the first call of Reconcile.
 type Reconciler struct {
 	// Assignment is which VidraResources are reconciled. Trigger must have the same installation.
 	Assignment assignment.Assignment
@@ -51,7 +51,7 @@ type Reconciler struct {
 	Metadata metadata.Interface
 	// Artifacts are the kinds of the sources with artifacts that spec.manifestFrom may name. Optional.
 	Artifacts source.Kinds
-	// Kept keeps manifests that come from artifacts. Optional: without it, they are not kept.
+	// Kept keeps manifests that come from artifacts. Optional: without it, they are dropped.
 	Kept *source.Kept
 	// DefaultInterval is the resync interval where spec.interval is unset.
 	DefaultInterval time.Duration
@@ -65,11 +65,11 @@ type Reconciler struct {
 	// impersonate. Nil selects all.
 	ImpersonationNamespaces labels.Selector
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
-	// spec.drift.maxBreakGlass is unset. Zero accepts none.
+	// spec.drift.maxBreakGlass is unset. Zero refuses all.
 	MaxBreakGlass time.Duration
 	// UserStamps reports that a policy writes ownership.EditedByAnnotation in Local.
 	UserStamps bool
-	// Additions is what is done about what users add to objects where spec.drift.additions
+	// Additions is the policy for the additions of users to objects where spec.drift.additions
 	// is unset. Defaults to Keep.
 	Additions v1alpha1.AdditionsPolicy
 	// PeopleTools are the field managers of the clients that users work with. Defaults to ownership.DefaultTools.

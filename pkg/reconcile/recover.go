@@ -10,9 +10,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// recoverInventory finds the objects that the VidraResource owns and its inventory does not list, if the inventory was emptied
+// recoverInventory finds the objects that the VidraResource owns and its inventory lacks, if the inventory was emptied
 // before this process began: the objects of the kinds of the manifest that our field manager applied. Objects that left the
-// manifest meanwhile are pruned then. Objects of other kinds are not found, because their kinds are not watched; nor are, if
+// manifest meanwhile are pruned then. Objects of other kinds are missed, because their kinds are unwatched; so are, if
 // Vidra is limited to namespaces, objects in other namespaces.
 func (p *pass) recoverInventory() {
 	s := p.state
@@ -39,7 +39,7 @@ func (p *pass) recoverInventory() {
 	}
 }
 
-// listTransferred takes the objects for the inventory that another VidraResource released to this one, which has not applied them yet, as
+// listTransferred takes the objects for the inventory that another VidraResource released to this one, which is still to apply them, as
 // while it is suspended. They are of the manifest as it was read last: without an entry, nothing would remove them when they leave it. The
 // spec may have turned events off since; their watches show them still.
 func (p *pass) listTransferred() {
@@ -69,7 +69,7 @@ func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
 	return kinds
 }
 
-// lostInventory reports whether the VidraResource may have objects that its status does not list: the inventory was emptied before this
+// lostInventory reports whether the VidraResource may have objects that its status lacks: the inventory was emptied before this
 // process began, and the status shows that Vidra connected to the destination before, or shows nothing.
 func (s *ownerState) lostInventory() bool {
 	return s.recoversInventory && (len(s.plan.Status.Conditions) == 0 || s.plan.Status.LastSyncTime != nil || s.plan.Status.ClusterUID != "" || s.plan.Status.KubeconfigDigest != "")

@@ -32,7 +32,7 @@ const maxRevisionSource = 256
 
 // revisionState has the revisions of the manifest of one VidraResource.
 type revisionState struct {
-	// status has the applied revisions for status.revision. Nil if there are none.
+	// status has the applied revisions for status.revision, if any.
 	status *v1alpha1.RevisionStatus
 	// current identifies the parts of the manifest in the state; empty if they are unknown. source is their source for users.
 	current, source string
@@ -40,12 +40,12 @@ type revisionState struct {
 	saved string
 	// waiting is the revision that was read while it had to wait.
 	waiting v1alpha1.WaitingRevision
-	// refused is the obstacle to spec.revision.to of a generation; nil if there is none.
+	// refused is the obstacle to spec.revision.to of a generation, if any.
 	refused   *object.Failure
 	refusedOf int64
 }
 
-// awaits returns why a newer manifest has to wait; nil if it has not.
+// awaits returns why a newer manifest has to wait; else nil.
 func (p *pass) awaits(ctx context.Context) *object.Failure {
 	r := &p.state.revision
 	again := p.plan.Scope.All && p.plan.Scope.Retry || r.refused != nil && !r.refused.Until.IsZero() && !p.plan.Now.Before(r.refused.Until)
@@ -63,8 +63,8 @@ func (p *pass) awaits(ctx context.Context) *object.Failure {
 	return why
 }
 
-// gather reads the parts of the manifest: those of an earlier revision if spec.revision.to names one that is kept, else those of the spec.
-// A revision that cannot be read is refused: everything waits but reverts.
+// gather reads the parts of the manifest: of an earlier revision if spec.revision.to names a kept one, else of the spec.
+// An unreadable revision is refused: everything waits but reverts.
 func (p *pass) gather(ctx context.Context) (got desired.Parts, refused, why *object.Failure) {
 	if to := p.plan.VR.RevisionTo(); to != 0 && p.state.revision.refused == nil {
 		if got, refused = p.revisionParts(ctx, to); refused == nil {
@@ -108,7 +108,7 @@ func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, 
 	return refused(time.Time{}, "its content is gone, or differs from its digest. %s", choose)
 }
 
-// revisionPlace is the place for which digests of revisions are sealed: those of another VidraResource do not open.
+// revisionPlace is the place of the sealed digests of revisions: the digests of other VidraResources fail to open.
 func (p *pass) revisionPlace() string { return "revision of " + string(p.plan.VR.UID) }
 
 // kept returns the applied revisions, the newest first.
@@ -119,7 +119,7 @@ func (r *revisionState) kept() []v1alpha1.AppliedRevision {
 	return r.status.Kept
 }
 
-// recorded returns the number of a revision in the status; 0 if it has none.
+// recorded returns the number of a revision in the status; 0 if it is absent.
 func (p *pass) recorded(revision string) int64 {
 	for _, k := range p.state.revision.kept() {
 		if sum, ok := p.state.plan.Keys.Open(p.revisionPlace(), k.Digest); ok && sum == revision {
@@ -191,7 +191,7 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts) bool {
 }
 
 // loadKept stores the kept manifest in the state if it is the applied one. It is resolved and compared with the inventory before: another
-// manifest leaves the state as it is. What is not known has the new manifest read, all of which waits.
+// manifest leaves the state as it is. If that is unknown, the new manifest is read, and all of it waits.
 func (p *pass) loadKept(ctx context.Context, now desired.Parts) bool {
 	var texts iter.Seq[[]byte]
 	var err error
@@ -217,8 +217,8 @@ func (p *pass) loadKept(ctx context.Context, now desired.Parts) bool {
 	return false
 }
 
-// isApplied reports whether a manifest is the one that the inventory was written for: each of its objects has the same configuration there,
-// and there are no others. An object whose kind is unserved, or that is still to be applied or removed, leaves that open.
+// isApplied reports whether a manifest is the manifest of the inventory: each of its objects has the same configuration there,
+// and the inventory has these alone. An object whose kind is unserved, or that is still to be applied or removed, leaves that open.
 func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
 	if len(resolved.Unresolved) > 0 || len(resolved.Objects) != len(inventory) {
 		return false
@@ -306,7 +306,7 @@ func (p *pass) recordRevision(ctx context.Context) {
 	}
 }
 
-// savedLate reports whether the content of the manifest is saved. It saves the one that was first read under a hold, and found to be applied.
+// savedLate reports whether the content of the manifest is saved. It saves the content that was first read under a hold, and found to be applied.
 func (p *pass) savedLate(ctx context.Context) bool {
 	r := &p.state.revision
 	if r.saved == r.current {

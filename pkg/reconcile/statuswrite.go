@@ -19,7 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// forgetAdditions forgets additions that do not count any more.
+// forgetAdditions forgets additions that have ceased to count.
 func (p *pass) forgetAdditions() {
 	for o := range p.state.plan.All() {
 		if o.Entry == nil || o.Desired == nil || p.applier.Settings.Additions.Policy == v1alpha1.AdditionsKeep {
@@ -112,8 +112,8 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	return p.plan.Requeue(next), nil
 }
 
-// writeStatus writes a status, with the heals that it does not count yet. It waits for the answer
-// also if ctx ends meanwhile: the next process takes for reported what it reads in the status.
+// writeStatus writes a status, with the heals that it is still to count. It waits for the answer
+// also if ctx ends meanwhile: the next process takes the content of the status for reported.
 func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStatus) error {
 	if err := p.hold(ctx, nil); err != nil {
 		return err

@@ -97,7 +97,7 @@ func (p *pass) ownNamespaceGoes(ctx context.Context) (bool, error) {
 }
 
 // localNamespace reports whether a namespace of the local cluster exists, and is being deleted, from the cache, or from the API server where
-// Vidra watches no Namespaces. One that cannot be read counts as existing.
+// Vidra watches no Namespaces. An unreadable one counts as existing.
 func (p *pass) localNamespace(ctx context.Context, name string) (exists, terminating bool, err error) {
 	if p.reconciler.LocalScope.LimitsNamespaces() {
 		var live *unstructured.Unstructured

@@ -13,7 +13,7 @@ import (
 )
 
 // watch makes the registry watch the kinds that the VidraResource needs: the kinds of its
-// manifest, those of what is still to be removed, and the ones that are missing.
+// manifest, the kinds of objects that are still to be removed, and missing kinds.
 func (p *pass) watch(ctx context.Context) {
 	s := p.state
 	p.plan.KindsNoticed = p.applier.Settings.Watched && p.applier.Destination != nil && p.reconciler.Watches.NoticesKinds(p.applier.Destination.Name())
@@ -43,7 +43,7 @@ func (p *pass) watch(ctx context.Context) {
 }
 
 // needed lists the kinds to watch, and the kinds of objects to be removed that are unserved. It is incomplete when discovery
-// cannot say how something is served that is still to be removed.
+// leaves open how something is served that is still to be removed.
 func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []watchregistry.Kind, complete bool) {
 	complete = true
 	for _, o := range p.state.plan.Manifest {

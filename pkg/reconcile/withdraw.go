@@ -13,8 +13,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// withdraw removes the objects that this reconcile has created, and no other ones, as the VidraResource is gone without a finalization: the API server asks for
-// finalizers at the begin of a deletion, so that one that had begun ended although this reconcile added the finalizer
+// withdraw removes the objects that this reconcile has created, and only these, as the VidraResource is gone without a finalization: the API server
+// asks for finalizers at the begin of a deletion, so that one that had begun ended although this reconcile added the finalizer
 // meanwhile. All guards of a removal hold (ADR 123).
 func (p *pass) withdraw(ctx context.Context) error {
 	var err error

@@ -19,8 +19,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// This file makes every client of the packages below pkg/reconcile. A test requires that no other file
-// does: a client that is made elsewhere would not keep the rule of --require-service-account.
+// This file makes every client of the packages below pkg/reconcile. A test requires that it is the
+// only one: a client that is made elsewhere would evade the rule of --require-service-account.
 
 // Accounts decides as whom Vidra reads and writes for a VidraResource.
 type Accounts struct {
@@ -28,14 +28,14 @@ type Accounts struct {
 	Cache client.Reader
 	// Own is the namespace that Vidra runs in; empty if it is unknown.
 	Own string
-	// Required refuses VidraResources that name no account.
+	// Required refuses VidraResources that lack an account.
 	Required bool
 	// Impersonated selects the namespaces whose accounts Vidra may impersonate. Nil selects all.
 	Impersonated labels.Selector
 }
 
 // ClientOf returns the client of a VidraResource at a cluster, for reads and writes, and the user that the client
-// impersonates: none, or the ServiceAccount that the VidraResource names. It applies to every request for a VidraResource:
+// impersonates: the ServiceAccount that the VidraResource names, if any. It applies to every request for a VidraResource:
 // applies, dry runs, removals, the release of fields, and the reads of spec.manifestFrom.
 func (a Accounts) ClientOf(ctx context.Context, vr *v1alpha1.VidraResource, d Destination) (as dynamic.Interface, user string, why *object.Failure) {
 	if why := a.Refused(ctx, vr); why != nil {
@@ -53,7 +53,7 @@ func (a Accounts) ClientOf(ctx context.Context, vr *v1alpha1.VidraResource, d De
 	return as, user, nil
 }
 
-// Account is the ServiceAccount that a VidraResource names, as NAMESPACE/NAME; empty if it names none.
+// Account is the ServiceAccount that a VidraResource names, as NAMESPACE/NAME, or empty.
 func Account(vr *v1alpha1.VidraResource) string {
 	if vr.Spec.ServiceAccountName == "" {
 		return ""
@@ -62,7 +62,7 @@ func Account(vr *v1alpha1.VidraResource) string {
 }
 
 // FormerClient returns the client for the removal of objects that a VidraResource applied as an account, NAMESPACE/NAME, that
-// its spec names no longer, and the user that the client impersonates. It follows the rules of ClientOf.
+// has left its spec, and the user that the client impersonates. It follows the rules of ClientOf.
 func (a Accounts) FormerClient(ctx context.Context, account string, d Destination) (as dynamic.Interface, user string, why *object.Failure) {
 	namespace, name, _ := strings.Cut(account, "/")
 	if namespace == "" || name == "" { // otherwise the client would be that of Vidra itself
@@ -83,7 +83,7 @@ func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *obje
 }
 
 // missing refuses all requests for a VidraResource without an account: Vidra runs with --require-service-account, and
-// the VidraResource names no account that it may act as.
+// the VidraResource has to name an account that it may act as.
 func (a Accounts) missing(vr *v1alpha1.VidraResource) *object.Failure {
 	if !a.Required {
 		return nil
@@ -133,7 +133,7 @@ func (a Accounts) namespaceOf(ctx context.Context, vr *v1alpha1.VidraResource) (
 
 // GetAsVidra reads an object with the rights of Vidra itself; nil if it is absent.
 // Its callers report only whether the object exists, or is to be kept. It lists, because
-// Vidra itself may list and watch in config/restricted, and get nothing.
+// config/restricted allows Vidra itself only to list and watch.
 func GetAsVidra(ctx context.Context, d Destination, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
 	found, err := d.Dynamic().Resource(key.GVR).Namespace(key.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
@@ -150,5 +150,5 @@ func GetAsVidra(ctx context.Context, d Destination, key trigger.ObjectKey) (*uns
 }
 
 // ReviewsAsVidra returns the client for questions about rights of Vidra itself, to list and watch: watches are shared, and use
-// no account.
+// these rights.
 func ReviewsAsVidra(d Destination) dynamic.Interface { return d.Dynamic() }

@@ -10,7 +10,7 @@ import (
 const lastAnswer = 1500 * time.Millisecond
 
 // AwaitAnswer sends a request whose effect could not be reported later if its answer is lost: if ctx
-// ends meanwhile, it waits for the answer for lastAnswer at most. It sends nothing after ctx has ended.
+// ends meanwhile, it waits for the answer for lastAnswer at most. It sends only before ctx has ended.
 func AwaitAnswer(ctx context.Context, send func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

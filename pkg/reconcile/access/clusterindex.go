@@ -22,7 +22,7 @@ type ClusterIndex struct {
 	borrowers atomic.Uint64
 }
 
-// set notes the cluster of an owner. It reports false, and notes nothing, while the cluster is
+// set notes the cluster of an owner. It only reports false while the cluster is
 // being forgotten.
 func (x *ClusterIndex) set(owner trigger.Owner, server string) bool {
 	x.mu.Lock()
@@ -35,7 +35,7 @@ func (x *ClusterIndex) set(owner trigger.Owner, server string) bool {
 }
 
 // Remove removes an owner, and calls forget with its cluster if it was the last owner there.
-// No owner gets that cluster before forget has returned.
+// Owners get that cluster again only after forget has returned.
 func (x *ClusterIndex) Remove(owner trigger.Owner, forget func(server string)) {
 	server, last := x.removeOwner(owner)
 	if !last {

@@ -17,7 +17,7 @@ type Kinds interface {
 	Invalidate(group string)
 	// Aggregated reports whether an extension API server serves a group and version.
 	Aggregated(ctx context.Context, gv schema.GroupVersion) (bool, error)
-	// DefinitionOf names the definition of a kind, served or not, or empty.
+	// DefinitionOf names the definition of a kind, served or unserved, or empty.
 	DefinitionOf(ctx context.Context, kind schema.GroupKind) (string, error)
 }
 

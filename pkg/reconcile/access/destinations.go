@@ -16,7 +16,7 @@ type Destinations struct {
 	Local Destination
 	// LocalScope is the part of the local cluster that Vidra may use.
 	LocalScope cluster.Scope
-	// Remotes are the other clusters; nil without them.
+	// Remotes are the other clusters; optional.
 	Remotes  *cluster.Destinations
 	Clusters *ClusterIndex
 }
@@ -85,7 +85,7 @@ func (d *Destinations) Borrow(server string, forget func(server string)) (at Des
 }
 
 // Unreachable returns the fault that prevents requests to a destination, or nil. starting reports that it is
-// not known yet, and soon will be.
+// still unknown, and will be known soon.
 func Unreachable(d Destination) (why *object.Failure, starting bool) {
 	if err := d.Unreachable(); err != nil {
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: err.Error()}, errors.Is(err, cluster.ErrStarting)
@@ -96,8 +96,8 @@ func Unreachable(d Destination) (why *object.Failure, starting bool) {
 	return nil, false
 }
 
-// IsAway reports whether a cluster is known not to be reached: a reconcile then sends it no
-// request, and occupies no worker. It makes no cluster known: it would never be forgotten if its
+// IsAway reports whether a cluster is known to be unreachable: a reconcile then sends it no
+// request, and occupies no worker. Unknown clusters stay unknown: one would stay known forever if its
 // only VidraResource went before its first reconcile.
 func (d *Destinations) IsAway(server string) bool {
 	if d.Remotes == nil {

@@ -42,12 +42,12 @@ const (
 // Subject is who asks an API server for something.
 type Subject struct {
 	// Cluster is the name of the cluster, and user whom Vidra impersonates there;
-	// none if it acts as itself.
+	// empty if it acts as itself.
 	Cluster, User string
 }
 
 // Right is one right of a subject. It is comparable as long as its selectors are unset. The right of a request about a
-// managed object names no object: a role that names some is not noticed then.
+// managed object leaves out its name: a role with resourceNames is missed then.
 type Right struct {
 	Subject Subject
 	authorizationv1.ResourceAttributes
@@ -80,7 +80,7 @@ func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, 
 }
 
 // Refused are the rights that may have been missing if a request failed with err:
-// none unless the API server answered 403. verbs are all that it may have asked for,
+// empty except for an answer of 403. verbs are all that it may have asked for,
 // such as patch and create for an apply of an object that may not exist.
 func (s Subject) Refused(err error, gvr schema.GroupVersionResource, namespace string, verbs ...string) []Right {
 	if !apierrors.IsForbidden(err) {
@@ -95,11 +95,11 @@ type reviewer interface {
 }
 
 // Grants notices that rights which were refused have been granted. It asks the API
-// server that refused them as the subject that it refused, which needs no right but
-// that to impersonate the subject, when the roles and bindings change, or where these are not watched from time to time.
+// server that refused them as the subject that it refused, which needs only the
+// right to impersonate the subject, when the roles and bindings change, or where these are not watched from time to time.
 //
 // A quota and an admission policy refuse with 403, too. Then the first question finds the right, so that another thing was
-// missing: no owner is notified, or it would be refused again, and again.
+// missing: the owners stay unnotified, or they would be refused again, and again.
 //
 // Its methods are safe for concurrent use.
 type Grants struct {
@@ -133,7 +133,7 @@ type missingRight struct {
 	left int
 }
 
-// NewGrants makes grants, which ask nothing before run is called. run must be called,
+// NewGrants makes grants, which ask only after run was called. run must be called,
 // once, for its goroutines to end.
 func NewGrants(granted func(owner trigger.Owner, right Right), watched func(right Right) bool) *Grants {
 	return &Grants{
@@ -148,8 +148,8 @@ func NewGrants(granted func(owner trigger.Owner, right Right), watched func(righ
 // Await makes the set of rights that owner waits for exactly rights, after a request
 // was refused for want of one of them; nil empties it. Each comes with the client that
 // asks as its subject.
-// Each is asked for at once, and then when roles or bindings change, or where these are not watched now and then. Once it is known not to be missing
-// any more, it is waited for no longer. It does not block.
+// Each is asked for at once, and then when roles or bindings change, or where these are not watched now and then. Once it is known to be granted,
+// the wait for it ends. It does not block.
 func (g *Grants) Await(owner trigger.Owner, rights map[Right]dynamic.Interface) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,7 +185,7 @@ func (g *Grants) Recheck(cluster, namespace string) {
 	}
 }
 
-// Run asks until ctx ends, and returns when it is not asking any more.
+// Run asks until ctx ends, and returns after its last question.
 func (g *Grants) Run(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -199,7 +199,7 @@ func (g *Grants) Run(ctx context.Context) {
 			g.due.Done(right)
 			return
 		}
-		// An API server that does not answer must not delay another one.
+		// A silent API server must not delay another one.
 		asking.Go(func() {
 			defer g.due.Done(right)
 			g.ask(ctx, right)
@@ -221,8 +221,8 @@ func (g *Grants) ask(ctx context.Context, right Right) {
 	}
 }
 
-// waited is a right that an owner waits for, with the client to ask; nil if none
-// does any more.
+// waited is a right that an owner waits for, with the client to ask; nil once the
+// last owner has stopped waiting.
 func (g *Grants) waited(right Right) (*missingRight, dynamic.Interface) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -234,7 +234,7 @@ func (g *Grants) waited(right Right) (*missingRight, dynamic.Interface) {
 }
 
 // answered notes an answer, and returns the owners that were granted the right. An owner that
-// began to wait for the right after it was asked for waits for another m, and is not returned.
+// began to wait for the right after it was asked for waits for another m, and is left out.
 func (g *Grants) answered(right Right, m *missingRight, allowed bool, err error) []trigger.Owner {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -45,8 +45,8 @@ type identity struct {
 	kubeconfig string
 }
 
-// KubeconfigOf returns the digest of the kubeconfig that a destination uses at present; empty for the local cluster, and while no Secret
-// has one.
+// KubeconfigOf returns the digest of the kubeconfig that a destination uses at present; empty for the local cluster, and while every Secret
+// lacks one.
 func KubeconfigOf(d Destination) string {
 	remote, is := d.(interface {
 		Kubeconfig() (digest, secret string)
@@ -60,7 +60,7 @@ func KubeconfigOf(d Destination) string {
 
 var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
 
-// Of returns the identity of a cluster. It fails where Vidra may not list the Namespace kube-system.
+// Of returns the identity of a cluster. It fails where Vidra lacks the right to list the Namespace kube-system.
 func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 	x.mu.Lock()
 	is, found := x.known[d.Name()]
@@ -94,9 +94,9 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 }
 
 // IsSame reports whether an object of the cluster here is also the object of its name at the destination of another VidraResource, at
-// another URL. The identities of the clusters decide; if Vidra may not ask for them, the UID of the object does; if the other
-// cluster does not answer, the recorded identity does. It fails if none of them is known. borrow opens that destination, and recorded
-// returns the identity of it in the status of its VidraResource; empty if that is not known, or of another kubeconfig. at is nil where
+// another URL. The identities of the clusters decide; if Vidra lacks the right to read them, the UID of the object does; if the other
+// cluster is silent, the recorded identity does. It fails if all of them are unknown. borrow opens that destination, and recorded
+// returns the identity of it in the status of its VidraResource; empty if that is unknown, or of another kubeconfig. at is nil where
 // borrow fails.
 func (x *Identities) IsSame(ctx context.Context, here Destination, key trigger.ObjectKey, live *unstructured.Unstructured,
 	borrow func(ctx context.Context) (at Destination, scope cluster.Scope, done func(), err error), recorded func(at Destination) types.UID,

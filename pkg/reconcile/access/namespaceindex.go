@@ -16,7 +16,7 @@ type NamespaceIndex struct {
 	namespaces relation.Relation[trigger.Owner, string]
 }
 
-// Set makes the namespaces of an owner exactly names; without names the owner is forgotten.
+// Set makes the namespaces of an owner exactly names; an empty sequence forgets the owner.
 func (x *NamespaceIndex) Set(owner trigger.Owner, names iter.Seq[string]) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

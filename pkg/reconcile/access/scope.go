@@ -7,7 +7,7 @@ import (
 )
 
 // OutOfScope refuses all work for a VidraResource: its destination is out of scope, by the
-// annotations of a kubeconfig or by --namespaces. Nil if it is not.
+// annotations of a kubeconfig or by --namespaces; else nil.
 func OutOfScope(scope cluster.Scope, vr *v1alpha1.VidraResource) *object.Failure {
 	err := scope.VidraResource(vr.Name)
 	if namespace := vr.Spec.Destination.Namespace; err == nil && namespace != "" {

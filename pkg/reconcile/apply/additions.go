@@ -27,7 +27,7 @@ func (k known) byTools(live *unstructured.Unstructured) ownership.Addition {
 }
 
 // onlyAdditions reports whether our fields in the found object are as the last apply left them, so that
-// no apply is needed.
+// an apply is unnecessary.
 func (k known) onlyAdditions() bool {
 	entry, found := k.task.Entry(), k.task.Cause.Found
 	if len(k.settings.Additions.Tools) == 0 || k.task.Why != plan.WhyDrift || found == nil || entry == nil || k.settings.Claimant.Signature().MissingLabel(found) != "" {

@@ -16,7 +16,7 @@ import (
 )
 
 // ApplyUnmet ends a task whose creation failed, by the object in its place: it applies
-// the task again with the object, or refuses it if the object may not be adopted.
+// the task again with the object, or refuses it if its adoption is forbidden.
 func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Result {
 	met, err := a.Preflight(ctx, t)
 	switch refused, conflict := new(owners.Refusal), new(owners.Conflict); {
@@ -34,13 +34,13 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 	return done
 }
 
-// Preflight reads an object that was never applied, and refuses it if it exists
-// and may not be adopted. The cause then has the found object.
+// Preflight reads an object before its first apply, and refuses it if it exists
+// and its adoption is forbidden. The cause then has the found object.
 func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
 	return adopter{a.Settings, a.callsAbout(t.Object.Key)}.preflight(ctx, t)
 }
 
-// adopter decides about objects that exist and were never applied. It writes nothing.
+// adopter decides about existing objects before their first apply. It writes nothing.
 type adopter struct {
 	settings *plan.Settings
 	api      objectAPI
@@ -62,8 +62,8 @@ func (a adopter) preflight(ctx context.Context, t plan.Task) (plan.Task, error) 
 	return t, nil
 }
 
-// mayTake fails if an object that exists may not be applied for the first time. It may
-// be if we applied it before, if it is ours or another VidraResource's, to own it together, by
+// mayTake fails if the first apply of an existing object is forbidden. It is allowed
+// if we applied it before, if it is ours or another VidraResource's, to own it together, by
 // the rule of owners.Claimant.Owns, or if it is adopted. An object that is never changed may be applied if we created it. Marks that a user copied with the object name
 // an owner, and prove nothing. It fails while the owner of the object has to revert an edit of it, too.
 func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
@@ -94,8 +94,7 @@ func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Un
 	return a.adopts(ctx, t, live)
 }
 
-// adopts returns a refusal if an object that exists, and that no VidraResource owns,
-// is not to be adopted.
+// adopts returns a refusal if an existing object has to stay unmanaged.
 func (a adopter) adopts(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
 	adoption := policy.Adoption{Policy: a.settings.Adopt}
 	if a.settings.Adopt != v1alpha1.AdoptAlways && a.settings.Adopt != v1alpha1.AdoptNever {

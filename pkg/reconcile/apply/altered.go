@@ -22,7 +22,7 @@ import (
 const maxWebhooks = 3
 
 // alteredBy names the possible writers of a changed value of the applied configuration: the mutating webhooks and policies that match
-// the object by their rules and selectors, or the API server, which stores the other form of the value; empty if no value differs.
+// the object by their rules and selectors, or the API server, which stores the other form of the value; empty if all values are equal.
 func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstructured.Unstructured) string {
 	if len(desired.Differences(d.Unstructured(), live)) == 0 {
 		return ""
@@ -40,8 +40,8 @@ func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstru
 	return fmt.Sprintf("%s may have changed it, if its matchConditions hold; otherwise the API server stores it so", strings.Join(names, ", "))
 }
 
-// Mutating returns the mutating webhooks and policies that match an object by their rules and selectors. matchConditions are not
-// evaluated: they depend on the request.
+// Mutating returns the mutating webhooks and policies that match an object by their rules and selectors. matchConditions are
+// ignored: they depend on the request.
 func Mutating(ctx context.Context, client dynamic.Interface, group, version, resource string, obj *unstructured.Unstructured) ([]string, error) {
 	m := matching{group: group, version: version, resource: resource, obj: obj}
 	if namespace := obj.GetNamespace(); namespace != "" {
@@ -95,7 +95,7 @@ type matching struct {
 }
 
 // rules reports whether one of the rules is about a create or update of the object. A webhook that asks for equivalent versions gets
-// those, too, so the version does not count.
+// those, too, so any version matches.
 func (m matching) rules(rules []admissionregistrationv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(rules, func(rule admissionregistrationv1.RuleWithOperations) bool {
 		writes := slices.ContainsFunc(rule.Operations, func(operation admissionregistrationv1.OperationType) bool {

@@ -27,9 +27,9 @@ type objectAPI interface {
 	// apply sends an applied configuration, and waits for its answer also if ctx ends meanwhile. With force, it takes fields from all
 	// other field managers.
 	apply(ctx context.Context, body []byte, force bool) (*unstructured.Unstructured, error)
-	// tryApply is an apply with force that writes nothing, of the object or of one with another name.
+	// tryApply is the dry run of an apply with force, of the object or of one with another name.
 	tryApply(ctx context.Context, name string, body []byte) (*unstructured.Unstructured, error)
-	// patch sends a JSON patch (RFC 6902), and tryPatch one that writes nothing.
+	// patch sends a JSON patch (RFC 6902), and tryPatch sends it as a dry run.
 	patch(ctx context.Context, operations any) (*unstructured.Unstructured, error)
 	tryPatch(ctx context.Context, operations any) error
 	// merge sends a JSON merge patch (RFC 7396).
@@ -98,11 +98,11 @@ func (c calls) contents(ctx context.Context, live *unstructured.Unstructured) (o
 	return c.applier.Contents(ctx, live)
 }
 
-// converting is an objectAPI for an object that may have owners in a version that is not served any more: they get the applied version,
+// converting is an objectAPI for an object that may have owners in a version that is unserved by now: they get the applied version,
 // and the call is sent again.
 type converting struct {
 	objectAPI
-	// version is the applied one, and unserved the one that was converted last.
+	// version is the applied version, and unserved the version that was converted last.
 	version, unserved string
 }
 
@@ -196,8 +196,8 @@ func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []b
 	return live, err
 }
 
-// EditMetadata merges metadata into those of the object that was read, if no client has
-// written to it since, and returns the object.
+// EditMetadata merges metadata into the metadata of the object that was read, if its version is
+// unchanged, and returns the object.
 func (a *Applier) EditMetadata(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, metadata map[string]any) (
 	*unstructured.Unstructured, error,
 ) {

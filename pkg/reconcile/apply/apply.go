@@ -31,7 +31,7 @@ type Applier struct {
 	Limit int
 	// Slot waits for a slot for requests of a reconcile about an object. leave releases it after the last request, with its error. Optional.
 	Slot func(ctx context.Context, key trigger.ObjectKey) (leave func(error))
-	// LeftShard reports whether another shard reconciles the VidraResource by now, which changes the labels of its objects. Nil without shards.
+	// LeftShard reports whether another shard reconciles the VidraResource by now, which changes the labels of its objects. Nil where shards are unused.
 	LeftShard func(ctx context.Context) (bool, error)
 	// Apart calls a function that sends requests, while heals may change the state of the VidraResource. Optional.
 	Apart func(do func())

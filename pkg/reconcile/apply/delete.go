@@ -12,7 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Bare is an object without content.
+// Bare is an object that has only its kind, namespace and name.
 func Bare(gvk schema.GroupVersionKind, key trigger.ObjectKey) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -21,7 +21,7 @@ func Bare(gvk schema.GroupVersionKind, key trigger.ObjectKey) *unstructured.Unst
 	return u
 }
 
-// Delete deletes exactly the object that was read. No other function deletes a managed object. It
+// Delete deletes exactly the object that was read. It is the only function that deletes a managed object, and
 // succeeds for an object that is gone.
 func (a *Applier) Delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()

@@ -7,11 +7,11 @@
 //	run         an end without a call, observe, or converge
 //	converge    create or change, then finish; withoutDefaults and replace follow a refusal
 //	change      undoEdit, or apply
-//	undo        reclaim the additions of an edit and apply, until nothing is left of it
+//	undo        reclaim the additions of an edit and apply, until it is undone
 //	apply       release ignored fields, send, and answer conflicts with other owners
 //	finish      remove additions of users, and release the fields of the first operator
 //
-// Invariants: a heal of a changed value is one PATCH and no read, unless an ignore rule covers the
+// Invariants: a heal of a changed value is one request, a PATCH, except where an ignore rule covers the
 // object; fields are never taken from another
 // VidraResource of the installation; an object is deleted only in the version that was read.
 package apply

@@ -45,7 +45,7 @@ func (k known) unmet() bool {
 func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	k := known{task: t, settings: a.Settings, wasSensitive: t.Known.WasSensitive()}
 	k.expected, k.expectedKnown = a.expected(t)
-	// An earlier process applied the object, and this one has not seen it as expected yet: its watch may be behind the apply.
+	// An earlier process applied the object, and this one is still to see it as expected: its watch may be behind the apply.
 	t.Cause.Unsure = t.Cause.Unsure || a.Settings.Watched && k.expectedKnown && k.expected.ResourceVersion == "" && t.Cause.Found != nil && !t.Cause.Unanswered
 	if t.Cause.Unsure {
 		live, err := a.Get(ctx, t.Object.Key)
@@ -113,7 +113,7 @@ func (k known) disclosureWith(after ...*unstructured.Unstructured) ownership.Dis
 }
 
 // beforeEdit returns the paths of other owners in the found object before the edit, from events, or else from the
-// status; nil if they are unknown. observed reports that events showed them, or that the status has no entry of the object.
+// status; nil if they are unknown. observed reports that events showed them, or that the status lacks an entry of the object.
 func (k known) beforeEdit() (before *ownership.Paths, observed bool) {
 	entry, found := k.task.Entry(), k.task.Cause.Found
 	if k.before != nil || entry == nil || found == nil {

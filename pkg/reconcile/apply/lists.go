@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// replaceLists removes the items of lists that server-side apply cannot read, and reports whether the error of the apply names any.
+// replaceLists removes the list items that are unreadable for server-side apply, and reports whether the error of the apply names any.
 // Otherwise a JSON merge patch with the applied configuration, without the ignored fields, replaces each list as a whole: after it,
 // server-side apply can read the object again.
 func (p *procedure) replaceLists(ctx context.Context, unreadable error) (repaired bool, err error) {
@@ -20,7 +20,7 @@ func (p *procedure) replaceLists(ctx context.Context, unreadable error) (repaire
 	return false, p.api.merge(ctx, p.body)
 }
 
-// removeUnreadable removes the items that server-side apply cannot read from the lists of the applied configuration. It reports
+// removeUnreadable removes the items that are unreadable for server-side apply from the lists of the applied configuration. It reports
 // whether there were any that the error of the apply names.
 func (p *procedure) removeUnreadable(ctx context.Context, unreadable error) (removed bool, err error) {
 	var configuration map[string]any

@@ -13,19 +13,19 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// observe finds the differences of an object that is not reverted.
+// observe finds the differences of an object that stays as it is.
 func (p *procedure) observe(ctx context.Context) {
 	found := p.known.task.Cause.Found
 	live, err := dryRun(ctx, p.api, p.known.settings, p.known.task)
 	added := p.known.undoOf().Added(found, found)
 	switch {
 	case apierrors.IsInvalid(err) && len(added.Lost) > 0:
-		// An addition is in the way of the dry run, but not of the apply.
+		// An addition is in the way of the dry run only.
 		p.outcome.fields = added.With(added.Lost)
 	case err != nil:
 		p.outcome.unknown = object.Message(err, p.known.disclosureWith())
 	default:
-		// The owner of a field does not matter while Vidra does not revert it.
+		// The owner of a field matters only once Vidra reverts it.
 		p.outcome.fields = added.With(slices.DeleteFunc(ownership.Drift(found, live, p.known.settings.Claimant.Manager, p.known.disclosureWith()), func(c ownership.Change) bool {
 			return c.Kind == ownership.Taken
 		}))

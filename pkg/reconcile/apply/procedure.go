@@ -37,7 +37,7 @@ const (
 type outcome struct {
 	end end
 	err error
-	// live is the object as the API server has it; nil unless it was applied.
+	// live is the object as the API server has it; nil until it was applied.
 	live *unstructured.Unstructured
 	// fields are the differences of an object that stays as it is; unknown is the reason of unknown ones.
 	fields  []ownership.Change
@@ -67,7 +67,7 @@ type procedure struct {
 	// edit is the edit that is being undone; nil otherwise. edited is the object with it.
 	edit   *ownership.Undo
 	edited *unstructured.Unstructured
-	// sent is the object at the time of the last apply that undid an edit; nil if none was sent.
+	// sent is the object at the time of the last apply that undid an edit; nil before the first one.
 	sent *unstructured.Unstructured
 	// versions are versions of the object during the task. They decide with others whether values are shown.
 	versions []*unstructured.Unstructured
@@ -136,11 +136,11 @@ func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructur
 	return p.finish(ctx, live)
 }
 
-// ErrForeign is the end of a task about an object that another client created, and of which Vidra changes nothing by the annotation in
+// ErrForeign is the end of a task about an object that another client created, and that stays as it is by the annotation in
 // the manifest.
 var ErrForeign = errors.New("it exists, and its annotation " + v1alpha1.ApplyAnnotation + " has Vidra change nothing of it")
 
-// leave returns an object that exists and of which nothing is changed. It fails for an object that we did not create.
+// leave returns an existing object that is to stay as it is. It fails for an object that another client created.
 func (p *procedure) leave(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if !p.known.settings.Claimant.Applied(live) {
 		return nil, ErrForeign
@@ -241,12 +241,12 @@ func (p *procedure) isEdited(as plan.Why, found *unstructured.Unstructured) bool
 const (
 	// maxRechecks is how often an object is read again that other clients keep writing, before the apply is left to the next reconcile.
 	maxRechecks = 3
-	// maxRepairs is how often items that server-side apply cannot read are removed before an apply.
+	// maxRepairs is how often unreadable list items are removed before an apply.
 	maxRepairs = 8
 )
 
 // apply applies the configuration for a reason, which is WhyDrift for the removal of additions. live is the object as it is known; nil if
-// it is not. Fields that ignore rules name are released before the apply, or after it if it creates the object.
+// it is unknown. Fields that ignore rules name are released before the apply, or after it if it creates the object.
 //
 // The first apply of an object that exists is for the object that was judged: it is refused after a write of another client.
 func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -296,8 +296,8 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 			if found == nil { // it is gone, and is tried again
 				return nil, err
 			}
-			// Fields are taken from other field managers unless they are other VidraResources: two of them would take the field from
-			// each other without end. Where there are other VidraResources, the fields are taken from the object about which the
+			// Fields are taken from all field managers except other VidraResources: two of them would take the field from
+			// each other forever. Where there are other VidraResources, the fields are taken from the object about which the
 			// decision was made.
 			switch refused := p.ownershipConflict(as, err, found, others); {
 			case refused == nil && (exact || as == plan.WhyDrift || as == plan.WhyChanged && len(others) == 0):
@@ -346,8 +346,8 @@ func (p *procedure) applyObject(ctx context.Context, u *unstructured.Unstructure
 	return p.api.apply(ctx, body, true)
 }
 
-// forces reports whether an apply takes fields from all other managers. A heal does, unless
-// other VidraResources own the object.
+// forces reports whether an apply takes fields from all other managers. A heal does while the VidraResource
+// is the only owner of the object.
 func (p *procedure) forces(ctx context.Context, as plan.Why, live *unstructured.Unstructured, force bool) (bool, error) {
 	if force || as != plan.WhyDrift || live == nil {
 		return force || as == plan.WhyDrift, nil
@@ -356,7 +356,7 @@ func (p *procedure) forces(ctx context.Context, as plan.Why, live *unstructured.
 	return len(others) == 0, err
 }
 
-// confirm reads the object after an apply without an answer, which may have reverted an edit: that is reported, and a
+// confirm reads the object after an unanswered apply, which may have reverted an edit: that is reported, and a
 // later edit of the object would hide it. It returns the answer of the apply unless the edit is undone.
 func (p *procedure) confirm(ctx context.Context, written *unstructured.Unstructured, err error) (*unstructured.Unstructured, error) {
 	if err == nil || p.confirmed || p.known.task.Why != plan.WhyDrift || !p.known.expectedKnown || !object.Unanswered(err) || object.Denied(err) || object.Unmergeable(err) {
@@ -406,7 +406,7 @@ func (p *procedure) conflictingOwners(ctx context.Context, live *unstructured.Un
 }
 
 // ownershipConflict returns an owners.Conflict if the apply was refused for a field that another
-// VidraResource owns. A field manager of another installation counts, too, unless an edit is reverted
+// VidraResource owns. A field manager of another installation counts, too, except where an edit is reverted
 // or spec.adopt is Always: any user who may edit the object can apply it under such a name. others are
 // the other owners of the object.
 func (p *procedure) ownershipConflict(as plan.Why, refused error, live *unstructured.Unstructured, others []owners.CoOwner) error {
@@ -417,8 +417,8 @@ func (p *procedure) ownershipConflict(as plan.Why, refused error, live *unstruct
 	return owners.Contested(refused, live, p.known.task.Object.Unstructured(), others, elsewhere, as == plan.WhyDrift)
 }
 
-// claim notes on an object that another VidraResource holds, and that is not applied for
-// that reason, that we want it, too: our mark and nothing else. Otherwise the other one
+// claim notes on an object that another VidraResource holds, and that stays unapplied for
+// that reason, that we want it, too: our mark alone. Otherwise the other one
 // would be its last owner, and would delete it when it releases it: a Namespace with all
 // that we have in it, for example.
 func claim(ctx context.Context, api objectAPI, settings *plan.Settings, t plan.Task) error {

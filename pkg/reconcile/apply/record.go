@@ -62,10 +62,10 @@ type Result struct {
 	Compared  bool
 	Additions []ownership.Change
 	// Added is the removed part of the additions of an edit or of users. Unremovable describes additions of
-	// users that cannot be removed, with the reason.
+	// users that have to stay, with the reason.
 	Added       ownership.Addition
 	Unremovable string
-	// Action and Fields are the change of the object; an empty action for none. Reverted are the changes of
+	// Action and Fields are the change of the object; the action is empty if it is unchanged. Reverted are the changes of
 	// another writer that the new configuration of the manifest has reverted.
 	Action   events.Action
 	Fields   []ownership.Change
@@ -135,7 +135,7 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 		if a.Settings.Additions.Policy == v1alpha1.AdditionsWarn {
 			done.Additions = p.known.byTools(got.live).Changes
 		}
-		// A user who removes the annotation does not have values shown; an author who changes the manifest does.
+		// Values stay hidden if a user removes the annotation; an author who changes the manifest has them shown.
 		if kept := len(done.Additions) > 0; !p.reconfigured() || kept {
 			expectation.Sensitive = expectation.Sensitive || p.known.wasSensitive
 		}

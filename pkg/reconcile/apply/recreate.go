@@ -28,7 +28,7 @@ type immutable struct {
 // Error implements error.
 func (i *immutable) Error() string { return i.text }
 
-// Lasts reports whether the refusal lasts while nothing changes: break-glass ends by itself.
+// Lasts reports whether the refusal lasts until something changes: break-glass ends by itself.
 func (i *immutable) Lasts() bool { return !i.timed }
 
 // AsFailure returns the reason as a failure.
@@ -100,7 +100,7 @@ type Replacement struct {
 	Drift bool
 }
 
-// Blocked returns the reason against the deletion and new creation of the object, or nil. Its text has no withheld
+// Blocked returns the reason against the deletion and new creation of the object, or nil. Its text omits withheld
 // values.
 func (r *Replacement) Blocked() error {
 	live, entry, d := r.Live, r.Entry, r.Object
@@ -175,7 +175,7 @@ func (p *procedure) shownFields(fields []string, live *unstructured.Unstructured
 }
 
 // inTheWay names the fields of other field managers beside the fields whose revert the API server
-// refused: an ignore rule leaves them, or they are older than the edit. Empty if there are none.
+// refused: an ignore rule leaves them, or they are older than the edit; else empty.
 func (p *procedure) inTheWay(live *unstructured.Unstructured) string {
 	undo := p.known.undoOf()
 	undo.Scope, undo.Keep, undo.Before, undo.BeforeKnown = ownership.BesideChanged, nil, "", true

@@ -14,12 +14,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// maxReferences is how many owner references of an object are followed. More are not seen in practice.
+// maxReferences is how many owner references of an object are followed. Real objects have fewer.
 const maxReferences = 16
 
 // CheckReferences fails for an owner reference of the manifest whose owner is absent, as in an object that was exported from another
-// cluster: the garbage collector of Kubernetes would delete the object, or the reference, after each apply. A reference that cannot be followed
-// is none, as for the garbage collector (attemptToDeleteItem in k8s.io/kubernetes/pkg/controller/garbagecollector). get returns nil for an
+// cluster: the garbage collector of Kubernetes would delete the object, or the reference, after each apply. An unresolvable reference
+// is ignored, as by the garbage collector (attemptToDeleteItem in k8s.io/kubernetes/pkg/controller/garbagecollector). get returns nil for an
 // object that is absent.
 func CheckReferences(ctx context.Context, o *desired.Object, kinds access.Kinds, get func(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error)) error {
 	for i, ref := range o.References {

@@ -142,7 +142,7 @@ func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstru
 		}
 		if !ownership.Recorded(live) {
 			// managedFields were cleared. After this apply the API server records which fields the object
-			// has, without which it is unknown how to take one of them.
+			// has: the knowledge that is needed to take one of them.
 			marks := Bare(p.known.task.Object.GVK, p.known.task.Object.Key)
 			marks.SetResourceVersion(live.GetResourceVersion()) // another write makes it fail
 			p.known.settings.Claimant.Signature().Mark(marks)
@@ -161,7 +161,7 @@ type reclaimed struct {
 	addition ownership.Addition
 	// live is the object after it; nil if nothing was taken.
 	live *unstructured.Unstructured
-	// complete reports that nothing is left to take. Otherwise others write to the object again and again.
+	// complete reports that everything was taken. Otherwise others write to the object again and again.
 	complete bool
 	err      error
 }
@@ -204,8 +204,8 @@ func (p *procedure) raced(others ownership.Paths) *ownership.Paths {
 	return p.known.before
 }
 
-// abandon returns the error of a request. Fields that were reclaimed since unclaimed are returned if the API server refused the request. If it did
-// not answer, it may have executed it: then the next apply finishes the undo, and so does that of an operator which starts.
+// abandon returns the error of a request. Fields that were reclaimed since unclaimed are returned if the API server refused the request. An
+// unanswered request may have been executed: then the next apply finishes the undo, also after a restart of the operator.
 func (p *procedure) abandon(ctx context.Context, live, unclaimed *unstructured.Unstructured, err error) error {
 	if apierrors.IsNotFound(err) || object.Unanswered(err) && !object.Denied(err) {
 		return err

@@ -12,8 +12,8 @@ import (
 // Warnings is the rest.WarningHandlerWithContext of the clients that apply objects: the
 // warnings the API server sends with an answer become a condition of the VidraResource.
 type Warnings struct {
-	// Otherwise handles the warnings of all other requests, such as dry runs and removals. It does not get the text of a
-	// warning that may quote a value, because it does not know the object.
+	// Otherwise handles the warnings of all other requests, such as dry runs and removals. The text of a
+	// warning that may quote a value is withheld from it, because the object is unknown.
 	Otherwise rest.WarningHandlerWithContext
 }
 
@@ -29,7 +29,7 @@ func (w Warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, 
 	w.Otherwise.HandleWarningHeaderWithContext(ctx, code, agent, text)
 }
 
-// deprecation matches the warnings of the API server about deprecated versions, which quote no value
+// deprecation matches the warnings of the API server about deprecated versions, which are free of values
 // (k8s.io/apiserver/pkg/endpoints/deprecation, WarningMessage).
 var deprecation = regexp.MustCompile(`^[\w./-]+ \w+ is deprecated in v[0-9.]+\+(, unavailable in v[0-9.]+\+)?(; use [\w./-]+ \w+)?$`)
 

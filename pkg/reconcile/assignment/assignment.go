@@ -15,7 +15,7 @@ import (
 )
 
 // Assignment is the set of VidraResources that an operator reconciles. The zero value belongs to an operator without flags.
-// Its fields must not be changed after the first call of a method. It is safe for concurrent use.
+// Its fields must stay as they are after the first call of a method. It is safe for concurrent use.
 type Assignment struct {
 	// Installation reconciles the VidraResources that name it.
 	Installation v1alpha1.Installation
@@ -37,7 +37,7 @@ func (a *Assignment) Reconciles(vr *v1alpha1.VidraResource) bool {
 	return v1alpha1.InstallationOf(vr) == a.Installation
 }
 
-// Holds reports whether the installation has not released a VidraResource yet.
+// Holds reports whether the finalizer of the installation is still on a VidraResource.
 func (a *Assignment) Holds(vr *v1alpha1.VidraResource) bool {
 	return controllerutil.ContainsFinalizer(vr, a.Installation.Finalizer())
 }
@@ -63,7 +63,7 @@ func (a *Assignment) Requested(e event.UpdateEvent) bool {
 
 // Running returns a context for a reconcile, which ends when the VidraResource leaves the shard. done must be called
 // at the end of the reconcile. left reports that it has left the cache since the last reconcile began; it may be back.
-// Reconciles of one VidraResource do not overlap.
+// Reconciles of one VidraResource run one at a time.
 func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconciling context.Context, left bool, done func()) {
 	if a.Shard == "" {
 		return ctx, false, func() {}
@@ -76,7 +76,7 @@ func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconcil
 	return reconciling, left, done
 }
 
-// Healing is Running for the heal of one object, of which several may run. It leaves it to the next reconcile that the
+// Healing is Running for the heal of one object; several may run at a time. It leaves it to the next reconcile that the
 // VidraResource has left the cache.
 func (a *Assignment) Healing(ctx context.Context, owner trigger.Owner) (healing context.Context, left bool, done func()) {
 	if a.Shard == "" {

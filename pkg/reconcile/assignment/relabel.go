@@ -19,8 +19,8 @@ import (
 )
 
 // Relabel gives the applied objects of the manifest the labels of shards, and takes the labels of other shards from them, if
-// the state has other shards. It reports whether it has. It changes no other field: the watch, which shows the object from now
-// on, finds an edited one. An object that cannot be relabelled is missing in the watch, and is applied as one that has lost
+// the state has other shards. It reports whether it has. It leaves other fields as they are: the watch, which shows the object from now
+// on, finds an edited one. An object whose relabel fails is missing in the watch, and is applied as one that has lost
 // its label.
 func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []string) (relabelled bool) {
 	if slices.Equal(s.Shards, shards) {
@@ -47,7 +47,7 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 }
 
 // Unlabelled returns the shards in the status of a VidraResource that changes from the shards before to others, while its
-// objects, a number of them, cannot get their labels. They differ from the others until then, and have them as far as
+// objects, a number of them, fail to get their labels. They differ from the others until then, and have them as far as
 // possible.
 func Unlabelled(before, others []string, objects int) []string {
 	if objects == 0 {

@@ -81,7 +81,7 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 }
 
 // conclude adds the findings about the compared suspects to causes, and notes the suspects for the next comparison. entries are
-// the inventory entries of the suspects before. An object that was healed meanwhile is no suspect any more. A
+// the inventory entries of the suspects before. An object that was healed meanwhile has ceased to be a suspect. A
 // correction is logged, too, as the metric has only the kind.
 func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries []*v1alpha1.ManagedResourceStatus, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
 	for i, f := range found {
@@ -109,13 +109,13 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries [
 }
 
 // interrupted reports whether the watch of an object has been interrupted since a LIST showed the difference. Its
-// event is not lost then: it comes once a WATCH is open again.
+// event comes then, once a WATCH is open again.
 func (p *Backstop) interrupted(key trigger.ObjectKey) bool {
 	open := p.Plan.State.Watches[p.Plan.Settings.WatchKey(key)].StreamSince
 	return open.IsZero() || p.Plan.Now.Sub(open) < suspectDelay
 }
 
-// unexpected reports whether an object that an apply would not change is not as expected: it has an
+// unexpected reports whether an object that an apply would leave as it is differs from the expectation: it has an
 // addition, for example, that is to be removed.
 func (p *Backstop) unexpected(key trigger.ObjectKey, f apply.Finding) bool {
 	expected, known := p.Plan.Env.Index.Expected(p.Plan.Settings.Claimant.Owner, key)

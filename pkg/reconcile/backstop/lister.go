@@ -45,8 +45,8 @@ type Watches interface {
 	ListAgain(key watchregistry.Key)
 }
 
-// Lister lists the objects of every watch once an interval, in pages, and has those compared that are
-// not as their owners expect. It asks for one page at a time, so that one is in memory.
+// Lister lists the objects of every watch once an interval, in pages, and has those compared that
+// differ from the expectation of their owners. It asks for one page at a time, so that one is in memory.
 type Lister struct {
 	Watches Watches
 	Trigger *trigger.Factory
@@ -55,7 +55,7 @@ type Lister struct {
 	Interval time.Duration
 
 	lists map[watchregistry.Key]*list
-	// paused are the clusters with a time before which no LIST begins, because one has failed after a while.
+	// paused are the clusters with the earliest time of their next LIST, because one has failed after a while.
 	paused map[string]time.Time
 	verify flowcontrol.PassiveRateLimiter
 }
@@ -98,8 +98,8 @@ func (l *Lister) Start(ctx context.Context) error {
 	}
 }
 
-// next returns the LIST whose page is due first; nil if none is, and how long to wait then. Those that have failed come
-// after all others, so that they do not keep these waiting, however many they are.
+// next returns the LIST whose page is due first; else nil, and how long to wait then. Those that have failed come
+// after all others, so that these get their turn, however many have failed.
 func (l *Lister) next(now time.Time) (first *list, wake time.Duration) {
 	lists := make(map[watchregistry.Key]*list, len(l.lists))
 	wake = min(maxGap, l.Interval/10) // there may be new watches then
@@ -126,7 +126,7 @@ func (l *Lister) next(now time.Time) (first *list, wake time.Duration) {
 	return first, wake
 }
 
-// ready returns when the next page of a LIST may be asked for. One that has begun does not wait: its token expires.
+// ready returns when the next page of a LIST may be asked for. One that has begun continues: its token expires.
 func (l *Lister) ready(at *list) time.Time {
 	if until := l.paused[at.key.Cluster]; at.comparison == nil && until.After(at.due) {
 		return until
@@ -187,8 +187,8 @@ func (at *list) gap(interval time.Duration) time.Duration {
 	return min(interval/time.Duration(at.objects/at.limit+2), maxGap)
 }
 
-// failed ends a LIST, whose last page was asked for at a time. It is repeated after an interval. An API server that does not
-// answer delays the LISTs of other clusters by a small part of the time.
+// failed ends a LIST, whose last page was asked for at a time. It is repeated after an interval. A silent API
+// server delays the LISTs of other clusters by a small part of the time.
 func (l *Lister) failed(at *list, err error, asked, now time.Time) {
 	at.comparison, at.token, at.due, at.failed = nil, "", now.Add(wait.Jitter(l.Interval, plan.ResyncJitter)), true
 	if errors.Is(err, context.Canceled) || apierrors.IsNotFound(err) { // the kind is gone, and its watch reports that

@@ -15,7 +15,7 @@ import (
 
 const (
 	// MaxAnswers is how many objects of a VidraResource have an answer in its
-	// status at a time: a namespace user must not be able to fill the status.
+	// status at a time, which keeps a namespace user from filling the status.
 	MaxAnswers = 100
 	// maxText is how many bytes of a text that a user wrote an answer repeats.
 	maxText = 128
@@ -23,15 +23,15 @@ const (
 
 // Limits bound the requests of one object.
 type Limits struct {
-	// Max is how long the object is exempt at most; 0 accepts no request.
+	// Max is how long the object is exempt at most; 0 refuses all requests.
 	Max time.Duration
 	// InManifest reports that the manifest itself sets the annotations.
 	InManifest bool
-	// Full reports that no more objects of the VidraResource may have an answer.
+	// Full reports that the answers of the VidraResource have reached their limit.
 	Full bool
 }
 
-// Decide decides about the break-glass annotations of an object. known is the answer before, nil if there was none. It returns
+// Decide decides about the break-glass annotations of an object. known is the answer before, or nil. It returns
 // nil without a request and without a former answer that counts.
 func Decide(annotations map[string]string, known *v1alpha1.BreakGlassStatus, limits Limits, now time.Time) *v1alpha1.BreakGlassStatus {
 	text, asked := annotations[v1alpha1.BreakGlassUntilAnnotation]
@@ -124,11 +124,11 @@ type Answer struct {
 	// Seen reports that the object was read.
 	Seen   bool
 	Status *v1alpha1.BreakGlassStatus
-	// Full reports that the answer is reported, and not kept.
+	// Full reports that the answer is only reported.
 	Full bool
 }
 
-// Problem is the fault of a request without effect; empty for one with effect.
+// Problem is the fault of an ineffective request; else empty.
 func (g Answer) Problem() string {
 	if g.Status == nil || g.Status.State != v1alpha1.BreakGlassIgnored {
 		return ""

@@ -11,17 +11,17 @@ import (
 
 const (
 	// contendedHealRate and contendedHealBurst bound the heals a second of all contended
-	// objects together, so that other heals do not notice them: 500 objects are healed
-	// within spec.drift.maxExposure, which is 10 s unless set.
+	// objects together, so that other heals are unaffected: 500 objects are healed
+	// within spec.drift.maxExposure, 10 s by default.
 	contendedHealRate, contendedHealBurst = 56, 200
 	// budgetPause is the least time, budgetWindow the longest, after which a
-	// VidraResource asks the budget again. One that did not ask for a little longer does
-	// not count.
+	// VidraResource asks the budget again. One that is silent for a little longer
+	// is left out.
 	budgetPause, budgetWindow = 500 * time.Millisecond, 10 * time.Second
 )
 
 // Budget shares the heals of contended objects among the VidraResources. Each has an equal share, so that one with hundreds of
-// contended objects does not delay the heals of the others. Any of them gets the unused part of the shares. The zero value is
+// contended objects leaves the heals of the others undelayed. Any of them gets the unused part of the shares. The zero value is
 // ready. It is safe for concurrent use.
 type Budget struct {
 	// mu guards the fields below.
@@ -30,7 +30,7 @@ type Budget struct {
 	pool *rate.Limiter
 	// shares are the shares of the VidraResources that asked lately.
 	shares map[trigger.Owner]*healShare
-	// cleaned is when shares that are not used were last dropped.
+	// cleaned is when unused shares were last dropped.
 	cleaned time.Time
 }
 
@@ -68,7 +68,7 @@ func (b *Budget) Next(owner trigger.Owner, now time.Time) time.Time {
 	return share.again(now)
 }
 
-// again returns when a VidraResource that got nothing is to ask again.
+// again returns when a VidraResource that was refused is to ask again.
 func (s *healShare) again(now time.Time) time.Time {
 	missing := time.Duration((1 - s.limiter.TokensAt(now)) / float64(s.limiter.Limit()) * float64(time.Second))
 	return now.Add(min(max(missing, budgetPause), budgetWindow))

@@ -2,5 +2,5 @@
 // changing it, and computes when its next heal is due.
 //
 // It sends no request, and callers give the time. A heal is delayed only under sustained
-// load, and never for longer than spec.drift.maxExposure (ADR 19).
+// load, and for spec.drift.maxExposure at most (ADR 19).
 package contention

@@ -19,7 +19,7 @@ const (
 	// Window is the time of a count of the reverts of a field, the time of a contention at firstHealRate, and the time without
 	// changes that ends a contention.
 	Window = time.Minute
-	// HealBurst is how many heals of an object are never delayed.
+	// HealBurst is how many heals of an object are undelayed.
 	HealBurst = 100
 	// firstHealRate and lastingHealRate are how many heals of an object a second are
 	// possible beyond the burst: in the first minute of a contention, and after it.
@@ -36,11 +36,11 @@ type Tracker struct {
 	// reverts are the times of the reverts of each field within Window; nil once the object is contended.
 	reverts map[string][]time.Time
 	bucket  *rate.Limiter
-	// Began is when the object became contended; zero if it is not.
+	// Began is when the object became contended; else zero.
 	Began time.Time
 	// LastHeal is when the object was last healed.
 	LastHeal time.Time
-	// NotBefore is when the object may be healed again; zero if its heal is not delayed.
+	// NotBefore is when a delayed object may be healed again; else zero.
 	NotBefore time.Time
 	// Due is when the heal of the next change is due, at the time of the last heal.
 	Due time.Time
@@ -74,12 +74,12 @@ func Restored(now time.Time) *Tracker {
 // Contended reports whether the object is contended.
 func (c *Tracker) Contended() bool { return c != nil && !c.Began.IsZero() }
 
-// Delays reports whether a heal of the contended object was delayed: it does not
-// reliably match the manifest.
+// Delays reports whether a heal of the contended object was delayed: it may
+// differ from the manifest at times.
 func (c *Tracker) Delays() bool { return c.Contended() && c.Delayed }
 
 // DelayedFlush is how much later the status counts the heals of an object if they are
-// delayed: hundreds of contended objects are not hundreds of writes of a status.
+// delayed: hundreds of contended objects share the writes of a status.
 const DelayedFlush = 25 * time.Second
 
 // FlushDelay returns how much later than others the status counts a heal.
@@ -91,7 +91,7 @@ func (c *Tracker) FlushDelay() time.Duration {
 }
 
 // Healed notes that fields of the object were reverted with a number of requests, and
-// reports whether the object is contended from now on. No fields are the object as a
+// reports whether the object is contended from now on. Empty fields are the object as a
 // whole. limit is how often a field is reverted within Window without being
 // contended.
 func (c *Tracker) Healed(fields []ownership.Change, requests, limit int, now time.Time) (begins bool) {
@@ -121,7 +121,7 @@ func (c *Tracker) Healed(fields []ownership.Change, requests, limit int, now tim
 }
 
 // count counts the reverts of fields. It returns the first one that was reverted more
-// than limit times within Window, and limit; nothing if there is none.
+// than limit times within Window, and limit; else zero values.
 func (c *Tracker) count(fields []ownership.Change, limit int, now time.Time) (ownership.Change, int) {
 	maps.DeleteFunc(c.reverts, func(_ string, times []time.Time) bool {
 		return now.Sub(times[len(times)-1]) > Window
@@ -173,8 +173,8 @@ func (c *Tracker) HealAt(now, since time.Time, maxExposure time.Duration, budget
 	return at
 }
 
-// Over reports whether the object stayed unchanged for so long that it is not contended
-// any more, and its reverts need not be remembered.
+// Over reports whether the object stayed unchanged for so long that its contention has
+// ended, and its reverts may be forgotten.
 func (c *Tracker) Over(now time.Time) bool { return now.Sub(c.LastHeal) > Window }
 
 // Fields returns the contended fields; nil for the object as a whole.

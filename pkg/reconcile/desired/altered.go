@@ -31,8 +31,8 @@ type Difference struct {
 	sent, held any
 }
 
-// Differences returns the fields that an object holds with another value than was sent. Another way to write the same value is no other
-// value, and items of lists are compared as far as it is known which ones are the same.
+// Differences returns the fields that an object holds with another value than was sent. Another notation of a value is the same
+// value, and items of lists are compared as far as their identity is known.
 func Differences(sent, held *unstructured.Unstructured) []Difference {
 	var c comparison
 	for _, field := range slices.Sorted(maps.Keys(sent.Object)) {
@@ -43,7 +43,7 @@ func Differences(sent, held *unstructured.Unstructured) []Difference {
 	return c.differences
 }
 
-// Differing returns the paths of Differences, and at most MaxAltered of them. Keys of list items are not shown: they are values.
+// Differing returns the paths of Differences, and at most MaxAltered of them. Keys of list items are left out: they are values.
 func Differing(sent, held *unstructured.Unstructured) []string {
 	var paths []string
 	for _, d := range Differences(sent, held) {

@@ -142,7 +142,7 @@ func (d *Object) MayRelease() bool {
 }
 
 // Bound returns the configuration of the object with the bindings in live that the manifest has, and that are left to their controllers;
-// nil if there are none.
+// else nil.
 func (d *Object) Bound(live *unstructured.Unstructured) map[string]any {
 	var bound map[string]any
 	for _, f := range bindings {
@@ -181,8 +181,8 @@ func hasAnnotation(key string) func(*unstructured.Unstructured, any) bool {
 	return func(obj *unstructured.Unstructured, _ any) bool { return obj.GetAnnotations()[key] == "true" }
 }
 
-// isCustomPlaceholder reports whether a status without values is of a kind that is none of Kubernetes itself: those have the subresource status,
-// so that the API server ignores a status in an apply. Those of CustomResourceDefinitions may lack it; a status with values is then a field like
+// isCustomPlaceholder reports whether a status without values is of a custom kind: the kinds of Kubernetes itself have the subresource status,
+// so that the API server ignores a status in an apply. Kinds of CustomResourceDefinitions may lack it; a status with values is then a field like
 // others.
 func isCustomPlaceholder(obj *unstructured.Unstructured, value any) bool {
 	group := obj.GroupVersionKind().Group
@@ -208,7 +208,7 @@ func isAggregated(obj *unstructured.Unstructured, _ any) bool {
 	return aggregated
 }
 
-// isInjected reports whether another program writes the certificate: an annotation asks for that, or the value has none.
+// isInjected reports whether another program writes the certificate: an annotation asks for that, or the value lacks it.
 func isInjected(obj *unstructured.Unstructured, value any) bool {
 	for key := range obj.GetAnnotations() {
 		if strings.HasPrefix(key, "cert-manager.io/inject-") || key == "service.beta.openshift.io/inject-cabundle" {

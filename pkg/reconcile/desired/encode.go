@@ -8,7 +8,7 @@ import (
 )
 
 // Encode returns an object as JSON. Unlike MarshalJSON it leaves <, > and & as they are,
-// which would otherwise take six bytes each: a page of HTML would not fit into a request.
+// which would otherwise take six bytes each: a page of HTML would be too long for a request.
 func Encode(u *unstructured.Unstructured) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

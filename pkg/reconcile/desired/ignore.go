@@ -101,7 +101,7 @@ type Ignored struct {
 	managed []managedPaths
 }
 
-// managedPaths are paths that are ignored where managers own them; no paths are all.
+// managedPaths are paths that are ignored where managers own them; empty for all paths.
 type managedPaths struct {
 	paths    [][]string
 	managers []string
@@ -161,8 +161,8 @@ func (s rules) unmatched() []string {
 	return names
 }
 
-// exemptionsOf are the rules that cover an object, with all their paths: what a user adds to the
-// object is not in the manifest.
+// exemptionsOf are the rules that cover an object, with all their paths: the additions of a user to the
+// object are absent from the manifest.
 func exemptionsOf(mine []*rule, obj *unstructured.Unstructured) Exemptions {
 	var exempt Exemptions
 	for _, r := range mine {
@@ -214,8 +214,8 @@ func (e Exemptions) ControllerFields() []string {
 }
 
 // Without is an applied configuration without the fields that ignore rules exclude in the
-// object as it is. whole is what a dry run of it makes of the object: what is owned
-// as a whole there is excluded as a whole. What marks the object as the owner's is not.
+// object as it is. whole is the object by a dry run of it: a field that is owned
+// as a whole there is excluded as a whole. The marks of the owner stay.
 func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured, by object.Signature) (full, reduced map[string]any, err error) {
 	if err := utiljson.Unmarshal(body, &full); err != nil {
 		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)

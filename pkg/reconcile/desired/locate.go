@@ -16,12 +16,12 @@ type Located struct {
 	// Exemptions are the ignore rules for it.
 	Exemptions Exemptions
 	part       Part
-	// stringData is the field of a Secret: the object has it in data, as it is applied, and the text does not.
+	// stringData is the field of a Secret: the object has it in data, as it is applied, and the text lacks it.
 	stringData map[string]any
 }
 
-// Locate finds an object in the parts of the manifest of a VidraResource; nil if it is not there. It
-// fails for a manifest or ignore rules that cannot be read. It need not know how the kind is served: an object without
+// Locate finds an object in the parts of the manifest of a VidraResource; nil if it is absent. It
+// fails for an unreadable manifest or unreadable ignore rules. It need not know how the kind is served: an object without
 // a namespace is found for the default namespace, and for no namespace.
 func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Located, error) {
 	parsed, err := parse(parts)
@@ -71,7 +71,7 @@ func (l *Located) Line(path ...string) int {
 	return manifest.Line(l.Text(), l.Object.Position, path)
 }
 
-// Text is the text in which the object has its position: the part, or the file from which it was made.
+// Text is the text in which the object has its position: the part, or the file that the part was made of.
 func (l *Located) Text() string {
 	if l.part.origin != nil {
 		return l.part.origin.Text

@@ -21,8 +21,8 @@ func InlinePart(vr *v1alpha1.VidraResource) Part {
 }
 
 // AvailableParts returns the parts of the manifest of a VidraResource that exist and that client may read. refused is the
-// answer for the parts that client may not read; nil if it may read all of them. absent reports that a source is known not to
-// exist, which is then not asked for; nil knows of none. It fails if a part may exist and cannot be read now.
+// answer for the parts that are forbidden to client; nil if it may read all of them. absent reports that a source is known to be
+// absent, which saves the request; optional. It fails if a part may exist and is unreadable now.
 func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource, absent func(source.Key) bool) (
 	parts []Part, refused, err error,
 ) {
@@ -66,7 +66,7 @@ func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Inte
 	return parts, refused, nil
 }
 
-// availableVariables returns the variables of a VidraResource; none if it may not have any.
+// availableVariables returns the variables of a VidraResource, if it may have any.
 func availableVariables(ctx context.Context, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource) (source.Variables, error) {
 	in := vr.Spec.Destination.Namespace
 	if in == "" || scope.Namespace(in) != nil {
@@ -76,14 +76,14 @@ func availableVariables(ctx context.Context, client dynamic.Interface, scope clu
 	return vars, err
 }
 
-// MayHave reports whether the text of a part of the manifest of a VidraResource, which cannot be parsed, may have an object: it has the
+// MayHave reports whether the text of a part of the manifest of a VidraResource, which is unparsable, may have an object: it has the
 // name and the kind, and the namespace unless that is the default.
 func (p Part) MayHave(vr *v1alpha1.VidraResource, id object.Identity) bool {
 	return p.Mentions(id.Name) && strings.Contains(p.text, id.Kind) &&
 		(id.Namespace == "" || id.Namespace == cmp.Or(vr.Spec.Destination.Namespace, "default") || p.Mentions(id.Namespace))
 }
 
-// Mentions reports whether the text of the part has the name of an object somewhere, and not within another name.
+// Mentions reports whether the text of the part has the name of an object somewhere, as a whole name.
 func (p Part) Mentions(name string) bool {
 	for text := p.text; ; {
 		at := strings.Index(text, name)
@@ -103,8 +103,8 @@ func inName(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-'
 }
 
-// Identities returns the identities that the objects of parts have if their kinds are namespaced, and those that they have
-// if their kinds are not. It fails for a manifest that cannot be read.
+// Identities returns the identities that the objects of parts have if their kinds are namespaced, and the identities that they have
+// if their kinds are cluster-scoped. It fails for an unreadable manifest.
 func Identities(vr *v1alpha1.VidraResource, parts []Part) ([]object.Identity, error) {
 	parsed, err := parse(parts)
 	if err != nil {
@@ -117,7 +117,7 @@ func Identities(vr *v1alpha1.VidraResource, parts []Part) ([]object.Identity, er
 	return all, nil
 }
 
-// identities returns the identities of an object whose kind may be namespaced or not. id has the namespace in the manifest.
+// identities returns the identities of an object whose kind may be namespaced or cluster-scoped. id has the namespace in the manifest.
 func identities(vr *v1alpha1.VidraResource, id object.Identity) []object.Identity {
 	namespaced, not := id, id
 	namespaced.Namespace, not.Namespace = cmp.Or(id.Namespace, vr.Spec.Destination.Namespace, "default"), ""

@@ -18,7 +18,7 @@ var VidraResourceKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kin
 
 // HoldersOf returns the VidraResources that hold vr, from the annotations that name them
 // and from holds, which returns the VidraResource of a name and reports whether it holds
-// another one. An annotation alone proves nothing: the holder's inventory has to list the
+// another one. An annotation alone is no proof: the holder's inventory has to list the
 // VidraResource. Each one is considered once, so the work is bounded.
 func HoldersOf(vr *v1alpha1.VidraResource, holds func(holder string, held *v1alpha1.VidraResource) (*v1alpha1.VidraResource, bool)) ([]string, error) {
 	var all []string
@@ -43,7 +43,7 @@ func HoldersOf(vr *v1alpha1.VidraResource, holds func(holder string, held *v1alp
 
 // holdsItself fails if a manifest holds the VidraResource that it is the manifest of, or
 // one of its holders: it would apply and prune itself. Manifests inside the manifest are
-// not read. Each belongs to a VidraResource, which has this one among its holders once it
+// left unread. Each belongs to a VidraResource, which has this one among its holders once it
 // exists, and is refused then.
 func holdsItself(name string, holders []string, objects []manifest.Object) error {
 	for _, object := range objects {

@@ -44,8 +44,8 @@ type Object struct {
 	// Exemptions are the same rules, with all their paths.
 	Exemptions Exemptions
 	Stage      manifest.Stage
-	// Sensitive reports that it is sensitive in the manifest, and Withholds that some of its values must not be
-	// shown. Disclosure decides whether values are shown.
+	// Sensitive reports that it is sensitive in the manifest, and Withholds that some of its values must stay
+	// hidden. Disclosure decides whether values are shown.
 	Sensitive ownership.Sensitivity
 	Withholds bool
 	// References are the owner references that the manifest gives it.
@@ -55,7 +55,7 @@ type Object struct {
 	// RemovesItself reports that the controller of the object removes it after its end; RunsOnce, that the
 	// manifest says that it is created once.
 	RemovesItself, RunsOnce bool
-	// Apply is the policy of an object that is created and never changed; empty for others.
+	// Apply is the policy of an object that is created and then left as it is; empty for others.
 	Apply v1alpha1.ApplyPolicy
 	// Configuration identifies the body and the rules.
 	Configuration string
@@ -64,7 +64,7 @@ type Object struct {
 }
 
 // Disclosure decides whether values of the object are shown. before reports that the object was sensitive before it
-// was edited; after are its versions since then, nil where there is none.
+// was edited; after are its versions since then, nil where one is absent.
 func (d *Object) Disclosure(before ownership.Sensitivity, after ...*unstructured.Unstructured) ownership.Disclosure {
 	known := ownership.Disclose(before, false, d.Sensitive).With(after...)
 	if d.Withholds {
@@ -76,9 +76,9 @@ func (d *Object) Disclosure(before ownership.Sensitivity, after ...*unstructured
 // Defines reports whether the object is the CustomResourceDefinition of a kind.
 func (d *Object) Defines(kind schema.GroupKind) bool { return d.Provides != nil && *d.Provides == kind }
 
-// Unresolved is an object whose kind is unserved, or about which no request may be sent.
+// Unresolved is an object whose kind is unserved, or that is out of scope.
 type Unresolved struct {
-	// ID has the namespace that the manifest gives, which may be none.
+	// ID has the namespace that the manifest gives, if any.
 	ID  object.Identity
 	GVK schema.GroupVersionKind
 	Why object.Failure
@@ -110,7 +110,7 @@ type ScopedDestination struct {
 }
 
 // Resolve returns the objects of the parts of the manifest of vr, which holders hold and
-// which is applied with a signature. It fails for a manifest that cannot be read.
+// which is applied with a signature. It fails for an unreadable manifest.
 func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signature, holders []string, parts []Part, at ScopedDestination) (*Resolved, error) {
 	parsed, err := parse(parts)
 	if err != nil {
@@ -168,8 +168,8 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 var ErrEmpty = errors.New("the manifest holds no object, so nothing is changed or removed: " +
 	"put objects into spec.manifest, or delete the VidraResource to remove what it applied")
 
-// empty returns an error that wraps ErrEmpty if the manifest has no object, or if one of several parts that are there has
-// none: a template may have rendered nothing. An optional part that is missing, and an empty spec.manifest, are no parts.
+// empty returns an error that wraps ErrEmpty if the manifest has no object, or if one of several parts that are there is
+// empty, as a template may render it. A missing optional part and an empty spec.manifest are left out.
 func empty(parts []Part, parsed []manifest.Object) error {
 	for _, part := range parts {
 		given := len(parts) > 1 && (part.name != specManifest || strings.TrimSpace(part.text) != "")
@@ -239,7 +239,7 @@ func unavailable(ctx context.Context, kinds access.Kinds, gvk schema.GroupVersio
 // maxQuoted is how many bytes of a wrong value a message quotes.
 const maxQuoted = 63
 
-// newObject prepares an object of the manifest of an owner, for a cluster. The labels of shards are not part of its
+// newObject prepares an object of the manifest of an owner, for a cluster. The labels of shards are left out of its
 // Configuration, which stays the same in another shard.
 func newObject(by object.Signature, at string, obj manifest.Object, mapping cluster.Mapping, ignore rules) (*Object, error) {
 	u := obj.Unstructured
@@ -303,8 +303,8 @@ func (d *Object) setIgnoreRules(mine []*rule, obj *unstructured.Unstructured) er
 }
 
 // MergeStringData turns stringData of a Secret into data, as the API server does
-// when it stores one. Applied as it is, we would own a field that is never there,
-// and no manager would own the data.
+// when it stores one. Applied as it is, we would own a field that is always absent,
+// and the data would be unowned.
 func MergeStringData(u *unstructured.Unstructured) {
 	values, found, err := unstructured.NestedStringMap(u.Object, "stringData")
 	if !found || err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
-// packed are the parts of a manifest in the form in which they are kept.
+// packed are the parts of a manifest as they are kept.
 type packed struct {
 	// Spec identifies the fields of the spec that the parts come from.
 	Spec      string                  `json:"spec"`
@@ -101,7 +101,7 @@ func UnpackRevision(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
 }
 
 // Unpack returns the parts of one of several texts that Pack encoded: of the artifacts in the status, or of their successors, because the
-// status is written after the manifest is kept. It returns no parts for texts of another spec, or of older artifacts, which would undo a
+// status is written after the manifest is kept. It skips texts of another spec, or of older artifacts, which would undo a
 // later manifest.
 func Unpack(vr *v1alpha1.VidraResource, texts iter.Seq[[]byte]) (Parts, error) {
 	var successor *packed

@@ -21,9 +21,9 @@ type Part struct {
 	text string
 	// source is the entry of spec.manifestFrom; nil for spec.manifest.
 	source *v1alpha1.ManifestSource
-	// secret reports that it has values of a Secret, so that no error may quote it.
+	// secret reports that it has values of a Secret, so that errors must leave out its text.
 	secret bool
-	// origin is the place of its one object in the file from which the text was made; nil if the text is the file.
+	// origin is the place of its one object in the file that the text was made of; nil if the text is the file.
 	origin *source.Origin
 	// file is its path in an artifact; empty for other parts.
 	file string
@@ -88,7 +88,7 @@ func parse(parts []Part) ([]manifest.Object, error) {
 	return all, nil
 }
 
-// placed returns the place of an object in the file from which the text was made.
+// placed returns the place of an object in the file that the text was made of.
 func (p Part) placed(at manifest.Position) manifest.Position {
 	if p.origin == nil {
 		return at

@@ -10,8 +10,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Probe returns the object under a name that no object has, for a dry run: it asks whether the API server accepts as a new object
-// what it refused as a change. There is no other mark of a field that cannot change: the answers are those to any invalid object.
+// Probe returns the object under an unused name, for a dry run: it asks whether the API server accepts as a new object
+// the fields that it refused as a change. This is the only mark of an immutable field: any other invalid object gets the same answer.
 func (d *Object) Probe() *unstructured.Unstructured {
 	probe := d.Unstructured()
 	sum := sha256.Sum256([]byte(d.ID.Name))

@@ -39,9 +39,9 @@ type Parts struct {
 	Versions map[source.Key]string
 	// Artifacts are the revisions of the artifacts that were read.
 	Artifacts []v1alpha1.SourceStatus
-	// Transient reports that a source could not be read for a reason that may end without a change of it.
+	// Transient reports that a source was unreadable for a reason that may end while it stays the same.
 	Transient bool
-	// NotServed are the kinds of sources that the API server does not serve.
+	// NotServed are the kinds of sources that are unserved.
 	NotServed []schema.GroupKind
 	// Missing are the optional parts that are absent.
 	Missing []MissingPart
@@ -49,14 +49,14 @@ type Parts struct {
 	Unreadable map[access.Right]dynamic.Interface
 }
 
-// MissingPart is an optional part that is absent: Name is for messages, and Namespace is the one that it would be in.
+// MissingPart is an optional part that is absent: Name is for messages, and Namespace is where it would be.
 type MissingPart struct{ Name, Namespace string }
 
 // Gather reads the parts of the manifest of an owner.
 func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource) (Parts, *object.Failure) {
 	from := vr.Spec.ManifestFrom
 	got := Parts{Versions: map[source.Key]string{}}
-	// Watched first, so that no change comes between.
+	// Watched first, so that changes from here on are seen.
 	r.watch(ctx, owner, vr, nil)
 	if len(from) == 0 {
 		return Parts{Parts: []Part{{text: vr.Spec.Manifest}}}, nil
@@ -84,7 +84,7 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 	return got, why
 }
 
-// watch watches the sources of an owner but those of gone kinds.
+// watch watches the sources of an owner except the sources of gone kinds.
 func (r *Reader) watch(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource, gone []schema.GroupKind) {
 	r.Sources.Sync(owner, slices.Values(slices.DeleteFunc(source.KeysOf(vr), func(key source.Key) bool {
 		return r.Scope.Namespace(key.Namespace) != nil || !r.Sources.Kinds.Serves(ctx, key.Kind) ||
@@ -97,7 +97,7 @@ func ReadParts(ctx context.Context, kinds source.Kinds, client dynamic.Interface
 	return ReadPartsWith(ctx, kinds, client, vr, nil)
 }
 
-// ReadPartsWith is ReadParts, but for the parts that given returns. These are not read. given may be nil.
+// ReadPartsWith is ReadParts, except that it takes the parts that given returns instead of reading them. given may be nil.
 func ReadPartsWith(ctx context.Context, kinds source.Kinds, client dynamic.Interface, vr *v1alpha1.VidraResource,
 	given func(vr *v1alpha1.VidraResource, from v1alpha1.ManifestSource) (text string, found bool),
 ) ([]Part, error) {
@@ -120,11 +120,11 @@ type reading struct {
 	scope cluster.Scope
 	// refused is called with the error of a read.
 	refused func(err error, key source.Key)
-	// given returns parts that are not read; nil for none.
+	// given returns parts that are taken instead of read; optional.
 	given func(vr *v1alpha1.VidraResource, from v1alpha1.ManifestSource) (text string, found bool)
 }
 
-// into adds the parts that spec.manifestFrom names, up to the first that cannot be read.
+// into adds the parts that spec.manifestFrom names, up to the first unreadable one.
 func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResource) *object.Failure {
 	read := map[source.Key]*source.Content{}
 	entries := map[source.Key]int{} // of each object so far
@@ -221,7 +221,7 @@ func (r reading) variables(ctx context.Context, got *Parts, vr *v1alpha1.VidraRe
 	return vars, nil
 }
 
-// failure returns why a source cannot be read. name is that of its part, if the error lacks it.
+// failure returns the reason for an unreadable source. name is the name of its part, if the error lacks it.
 func (r reading) failure(got *Parts, err error, key source.Key, name string) *object.Failure {
 	r.refused(err, key)
 	message := err.Error()
@@ -254,7 +254,7 @@ func partOf(vr *v1alpha1.VidraResource, i int, name string, text source.Text) Pa
 }
 
 // withhold has the values of objects that come from a Secret treated like the values of a
-// Secret are, unless an annotation in the manifest decides it.
+// Secret are, except where an annotation in the manifest decides.
 func withhold(objects []manifest.Object) {
 	for _, object := range objects {
 		annotations := object.GetAnnotations()

@@ -18,7 +18,7 @@ import (
 // MaxBytes is how many bytes the entries of a VidraResource take at most, as JSON.
 const MaxBytes = 32 << 10
 
-// Pending are the entries that no status has yet, the newest first. Its zero value has none. It is
+// Pending are the entries that are still to be written to a status, the newest first. Its zero value is empty. It is
 // not safe for concurrent use.
 type Pending struct {
 	entries []v1alpha1.HistoryEntry
@@ -62,7 +62,7 @@ func (p Pending) And(later Pending) Pending {
 	return all
 }
 
-// AddTo adds the entries to a status. It changes nothing that the status shares with others.
+// AddTo adds the entries to a status. It leaves the data that the status shares with others as it is.
 func (p *Pending) AddTo(status *v1alpha1.VidraResourceStatus) {
 	all := slices.Clone(status.History)
 	for _, e := range slices.Backward(p.entries) {
@@ -75,7 +75,7 @@ func (p *Pending) AddTo(status *v1alpha1.VidraResourceStatus) {
 	status.History = all
 }
 
-// entryOf returns the entry of a change; false if it is not about an edit.
+// entryOf returns the entry of a change, and whether it is about an edit.
 func entryOf(owner string, change events.Change, now time.Time) (v1alpha1.HistoryEntry, bool) {
 	told := events.OfEdit(corev1.ObjectReference{Kind: v1alpha1.Kind, Name: owner}, change)
 	if len(told) == 0 {
@@ -126,8 +126,8 @@ func same(a, b v1alpha1.HistoryEntry) bool {
 		slices.Equal(a.Fields, b.Fields)
 }
 
-// dropOne returns the entries without the oldest one of the object that has most, so that one object does
-// not displace the others. It adds the edits of that entry to dropped.
+// dropOne returns the entries without the oldest one of the object that has most, so that the others
+// keep theirs. It adds the edits of that entry to dropped.
 func dropOne(all []v1alpha1.HistoryEntry, dropped *int64) []v1alpha1.HistoryEntry {
 	counts, most := map[v1alpha1.ProblemObject]int{}, 0
 	for _, e := range all {

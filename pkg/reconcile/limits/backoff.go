@@ -36,7 +36,7 @@ func RetryDelay(attempts int) time.Duration {
 }
 
 // NewRateLimiter returns the rate limiter for reconciles that return an error. It is the
-// default one of controllers, but none waits longer than RetryMax.
+// default one of controllers, with waits of RetryMax at most.
 func NewRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedMaxOfRateLimiter(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](ErrorRetryMin, RetryMax),

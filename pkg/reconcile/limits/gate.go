@@ -22,7 +22,7 @@ var (
 	gateOfKind    = bound{both: 96, routine: 64}
 )
 
-// The bounds of one VidraResource for each class, and of one kind of it: at first, at most, and after a request without an answer. Each
+// The bounds of one VidraResource for each class, and of one kind of it: at first, at most, and after an unanswered request. Each
 // answer doubles the bound of a kind.
 var (
 	gateOfVidraResource   = perClass{heals: 32, routine: 16}
@@ -39,7 +39,7 @@ const (
 )
 
 const (
-	// hangsAfter is how long a request of routine work may last until it hangs: then it takes no slot from other VidraResources any more, unless
+	// hangsAfter is how long a request of routine work may last until it hangs: then it has ceased to take a slot from other VidraResources, unless
 	// maxHanging others hang.
 	hangsAfter = 2 * time.Second
 	maxHanging = 120
@@ -83,7 +83,7 @@ type Gate struct {
 	hanging int
 	// turns are the VidraResources with work that waits, the next one first.
 	turns []trigger.Owner
-	// woken are the heals with a slot that have not entered yet, waiting those that wait.
+	// woken are the heals with a slot that are still to enter, waiting the heals that wait.
 	woken, waiting map[trigger.Heal]bool
 }
 
@@ -132,7 +132,7 @@ const (
 	NotAsked Answer = iota
 	// Answered means that the last request was answered.
 	Answered
-	// Unanswered means that it was not, or that a webhook did not answer the API server.
+	// Unanswered means that it stayed unanswered, or that a webhook failed to answer the API server.
 	Unanswered
 )
 
@@ -140,7 +140,7 @@ func kindOf(h trigger.Heal) kindOfCluster {
 	return kindOfCluster{h.Key.Cluster, h.Key.GVR.GroupResource()}
 }
 
-// NewGate returns a Gate without heals.
+// NewGate returns an empty Gate.
 func NewGate(wake func(trigger.Heal)) *Gate {
 	return &Gate{
 		Wake: wake, clusters: map[string]perClass{}, kinds: map[kindOfCluster]perClass{}, shares: map[trigger.Owner]*gateShare{},
@@ -251,7 +251,7 @@ func (g *Gate) awaitLocked(h trigger.Heal, c class, granted chan struct{}) {
 	}
 }
 
-// lineLocked returns the part of a kind of a VidraResource, which it makes if there is none.
+// lineLocked returns the part of a kind of a VidraResource, which it makes if absent.
 func (g *Gate) lineLocked(h trigger.Heal) *gateLine {
 	share := g.shares[h.Owner]
 	if share == nil {
@@ -298,7 +298,7 @@ func (g *Gate) leaveLocked(h trigger.Heal, c class, answer Answer) []gateWait {
 	return g.next()
 }
 
-// Forget forgets that requests of a VidraResource got no answer.
+// Forget forgets the unanswered requests of a VidraResource.
 func (g *Gate) Forget(owner trigger.Owner) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -332,7 +332,7 @@ func (g *Gate) addShared(kind kindOfCluster, c class, n int) {
 	addTo(g.clusters, kind.cluster, c, n)
 }
 
-// addTo adds to a number in a map, which has no zeros.
+// addTo adds to a number in a map, which leaves out zeros.
 func addTo[K comparable](all map[K]perClass, key K, c class, n int) {
 	held := all[key]
 	held[c] += n
@@ -405,12 +405,12 @@ func (l *gateLine) bound(c class) int {
 	return l.own[c]
 }
 
-// hung reports whether the last request of a class got no answer.
+// hung reports whether the last request of a class was unanswered.
 func (l *gateLine) hung() bool {
 	return l.bound(heals) < gateOfOwnKindFirst[heals] || l.bound(routine) < gateOfOwnKindFirst[routine]
 }
 
-// forgetUnused forgets the kinds of a VidraResource about which nothing is to be remembered.
+// forgetUnused forgets the idle kinds of a VidraResource whose last requests were answered.
 func (g *Gate) forgetUnused(owner trigger.Owner) {
 	share := g.shares[owner]
 	for kind, line := range share.kinds {

@@ -11,7 +11,7 @@ import (
 
 // Bounds on reconciles of large manifests. The weight of a text or an object is the
 // memory that it takes to parse it, see [manifest.Weight]. An ordinary heal, and a
-// manifest of less than about 80 KiB, are light: these wait for nothing.
+// manifest of less than about 80 KiB, are light: these start at once.
 const (
 	// LightWeight is the most weight of a light reconcile.
 	LightWeight = 4 << 20
@@ -32,7 +32,7 @@ const (
 )
 
 // HeavyShare bounds the share of reconciles of large manifests: workers, memory and processors. It is safe for concurrent use.
-// A nil one bounds nothing.
+// A nil one is unbounded.
 type HeavyShare struct {
 	memory *semaphore.Weighted
 	// mu guards workers, the number of free ones, and tenants, the number that each tenant has.
@@ -41,7 +41,7 @@ type HeavyShare struct {
 	tenants map[string]int
 	// most is the number of workers that one tenant has at most.
 	most int
-	// least is the weight of each heavy piece of work at least, so that not all processors parse.
+	// least is the weight of each heavy piece of work at least, so that half of the processors parse at most.
 	least int64
 	// bodies are the bytes of the bodies that owners keep.
 	bodies atomic.Int64
@@ -59,7 +59,7 @@ func NewHeavyShare(workers int) *HeavyShare {
 }
 
 // Enter takes a worker for a heavy reconcile, if one is free. exit releases it. A tenant has at most half of them, if there are several; an empty
-// one has no such bound.
+// tenant is free of this bound.
 func (h *HeavyShare) Enter(tenant string) (exit func(), ok bool) {
 	if h == nil {
 		return func() {}, true
@@ -81,7 +81,7 @@ func (h *HeavyShare) Enter(tenant string) (exit func(), ok bool) {
 	}, true
 }
 
-// Take waits until there is memory for work of a weight. Light work does not wait. It fails
+// Take waits until there is memory for work of a weight. Light work goes on at once. It fails
 // only if ctx ends.
 func (h *HeavyShare) Take(ctx context.Context, weight int64) (free func(), err error) {
 	if h == nil || weight <= LightWeight {
@@ -103,5 +103,5 @@ func (h *HeavyShare) KeepBodies(size int64) bool {
 	return false
 }
 
-// DropBodies notes that bodies of a size are not kept any more.
+// DropBodies notes that bodies of a size are dropped.
 func (h *HeavyShare) DropBodies(size int64) { h.bodies.Add(-size) }

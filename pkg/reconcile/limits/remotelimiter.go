@@ -8,7 +8,7 @@ import (
 )
 
 // RemoteLimiter bounds how many reconciles of VidraResources of other clusters run:
-// one whose API server does not answer must not keep a worker from the others.
+// a cluster whose API server is silent must leave workers to the others.
 type RemoteLimiter struct {
 	// each and all are how many reconciles may run at one cluster, and at all
 	// other clusters together.

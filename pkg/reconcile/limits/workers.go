@@ -19,8 +19,8 @@ const (
 	maxDetached = 240
 )
 
-// Workers takes the workers of reconciles that last long, as while a webhook does not answer: they continue without a worker, and delay no
-// other VidraResource. It is safe for concurrent use. With a nil one, each reconcile has its worker until its end.
+// Workers takes the workers of reconciles that last long, as while a webhook is silent: they continue without a worker, and leave
+// other VidraResources undelayed. It is safe for concurrent use. With a nil one, each reconcile has its worker until its end.
 type Workers struct {
 	// Ended enqueues a VidraResource whose reconcile has ended without a worker: by its result, which has the backoff after an error, and at
 	// once if it was to be reconciled again meanwhile.
@@ -124,7 +124,7 @@ func (w *Workers) Return(owner trigger.Owner) {
 	}
 }
 
-// again notes that an owner is to be reconciled again after the reconcile without a worker; false if there is none.
+// again notes that an owner is to be reconciled again after the reconcile without a worker; false if it is absent.
 func (w *Workers) again(owner trigger.Owner) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

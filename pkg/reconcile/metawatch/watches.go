@@ -33,11 +33,11 @@ type Key struct {
 	Namespace, Name string
 }
 
-// Watches are the watches of all owners. They are safe for concurrent use. The zero value without Changed is not usable.
+// Watches are the watches of all owners. They are safe for concurrent use. The zero value needs Changed.
 type Watches struct {
 	// Changed is called when an object of a key was changed, or was created or deleted. It must not block.
 	Changed func(key Key, existence bool)
-	// Max limits the number of watches. Zero means no limit. A key beyond it is not watched.
+	// Max limits the number of watches. Zero means unlimited. A key beyond it stays unwatched.
 	Max int
 
 	// mu guards the fields below.
@@ -54,7 +54,7 @@ type watch struct {
 	stop     context.CancelFunc
 	// changes counts the events.
 	changes atomic.Uint64
-	// refused is when the API server refused the watch, in nanoseconds since the epoch; 0 if it did not.
+	// refused is when the API server refused the watch, in nanoseconds since the epoch; else 0.
 	refused atomic.Int64
 }
 
@@ -106,8 +106,8 @@ func (w *Watches) Owners(key Key) []trigger.Owner {
 	return w.needed.Owners(key)
 }
 
-// Version returns the resourceVersion of the object of a key with a name, empty if the object is absent. It is unknown before
-// the watch has listed the object, nor if the API server refuses the watch.
+// Version returns the resourceVersion of the object of a key with a name, empty if the object is absent. It is unknown until
+// the watch has listed the object, and while the API server refuses the watch.
 func (w *Watches) Version(key Key) (version string, known bool) {
 	one := w.synced(key)
 	if one == nil {

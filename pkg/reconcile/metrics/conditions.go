@@ -67,7 +67,7 @@ func (c *Conditions) Describe(to chan<- *prometheus.Desc) {
 	to <- c.unobserved
 }
 
-// Collect implements prometheus.Collector. It reports nothing while the cache is not synced.
+// Collect implements prometheus.Collector. It reports only once the cache is synced.
 func (c *Conditions) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxManagers is how many field managers that are not in namedManagers have a series of
+	// maxManagers is how many field managers outside namedManagers have a series of
 	// their own.
 	maxManagers = 40
 	// maxManagerName is the maximum length of their names.
@@ -100,7 +100,7 @@ func (e *exposure) label(manager string) string {
 	return manager
 }
 
-// unusual reports whether a character is not one of those that names of programs have.
+// unusual reports whether a character is foreign to names of programs.
 func unusual(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._:/@ ", r)
 }

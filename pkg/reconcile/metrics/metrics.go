@@ -14,7 +14,7 @@ type Metrics struct {
 	exposure  exposure
 }
 
-// New makes Metrics of nothing done yet.
+// New makes Metrics that are all zero.
 func New() *Metrics {
 	m := &Metrics{
 		heals: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -22,7 +22,7 @@ import (
 )
 
 // Unavailable returns the obstacle to applying the objects of a kind: it is unserved,
-// or the API server does not answer whether it is.
+// or the API server leaves that unanswered.
 func Unavailable(gvk schema.GroupVersionKind, err error) *Failure {
 	if meta.IsNoMatchError(err) {
 		return NotServed(gvk)
@@ -30,7 +30,7 @@ func Unavailable(gvk schema.GroupVersionKind, err error) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
 }
 
-// NotServed returns the failure of an object whose kind the API server does not serve. See NotServedVersion for a kind that is served in
+// NotServed returns the failure of an object whose kind is unserved. See NotServedVersion for a kind that is served in
 // another version.
 func NotServed(gvk schema.GroupVersionKind) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonKindUnavailable, Message: fmt.Sprintf(
@@ -48,14 +48,13 @@ func NotServedVersion(gvk schema.GroupVersionKind, served schema.GroupVersion) *
 // MaxReason is how many bytes of a reason or rule that a user gave are reported.
 const MaxReason = 256
 
-// KindGone reports whether an error means that the API server does not serve the
-// kind, or not yet, or not any more.
+// KindGone reports whether an error means that the kind is unserved, so far or by now.
 func KindGone(err error) bool {
 	return meta.IsNoMatchError(err) || kindTerminating(err) ||
 		apierrors.IsNotFound(err) && !MissingNamespace(err) && !isAboutObject(err)
 }
 
-// kindTerminating reports whether an error means that nothing is created of a kind, because its
+// kindTerminating reports whether an error means that creates of a kind are refused, because its
 // CustomResourceDefinition is being deleted. The text is in
 // k8s.io/apiextensions-apiserver/pkg/apiserver.
 func kindTerminating(err error) bool {
@@ -63,7 +62,7 @@ func kindTerminating(err error) bool {
 }
 
 // CRDTerminating refuses the apply of objects of a kind whose CustomResourceDefinition is being
-// deleted: the kind comes back, or not, as one that is unserved.
+// deleted: the kind may come back, like an unserved kind.
 func CRDTerminating(gvk schema.GroupVersionKind) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonKindUnavailable, Message: fmt.Sprintf(
 		"objects of the kind %s of %s can be deleted, but not applied, as while its CustomResourceDefinition is terminating: "+
@@ -95,8 +94,8 @@ func isAboutObject(err error) bool {
 	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != ""
 }
 
-// Unanswered reports whether the API server may have executed a request that failed: it did not answer,
-// or with an error of its own.
+// Unanswered reports whether the API server may have executed a request that failed: the answer is missing,
+// or an error of the server itself.
 func Unanswered(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
@@ -104,7 +103,7 @@ func Unanswered(err error) bool {
 
 // Unmergeable reports whether an apply failed because of the object that exists: a list of it
 // has an item without its key, for example, which some kinds allow in an update, and
-// server-side apply cannot merge (k8s.io/apimachinery/pkg/util/managedfields/internal,
+// which server-side apply fails to merge (k8s.io/apimachinery/pkg/util/managedfields/internal,
 // structuredMergeManager.Apply). The API server has no reason of its own for it.
 func Unmergeable(err error) bool {
 	if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsInternalError(err) {
@@ -114,7 +113,7 @@ func Unmergeable(err error) bool {
 	return strings.Contains(text, "failed to create typed live object") || strings.Contains(text, "failed to create manager for existing fields")
 }
 
-// UnservedVersion returns the apiVersion in managedFields that failed a write, because the API server serves it no longer;
+// UnservedVersion returns the apiVersion in managedFields that failed a write, because the API server has stopped serving it;
 // empty for another error. The text is in k8s.io/apiextensions-apiserver/pkg/apiserver/conversion.
 func UnservedVersion(err error) string {
 	if err == nil {
@@ -141,9 +140,9 @@ func TerminatingNamespace(id Identity) *Failure {
 		"waits until the namespace %s, which is being deleted, is there again", id.Namespace)}
 }
 
-// misfit reports whether an error means that an applied configuration does not fit
-// the schema, as one with an unknown field or with text that is not base64 does
-// not. The API server answers that with code 500 and no reason; its text is in
+// misfit reports whether an error means that an applied configuration violates
+// the schema, as one with an unknown field or with text in another encoding than base64
+// does. The API server answers that with code 500 and no reason; its text is in
 // k8s.io/apimachinery/pkg/util/managedfields/internal.
 func misfit(err error) bool {
 	return strings.Contains(err.Error(), "failed to create typed patch object") ||
@@ -151,7 +150,7 @@ func misfit(err error) bool {
 }
 
 // Denied reports whether an admission webhook or policy refused a request, which it may
-// do with any code, and does with that of a bad request unless it says otherwise. The
+// do with any code, and does with the code of a bad request by default. The
 // texts are in k8s.io/apiserver/pkg/admission/plugin, webhook/errors and policy/validating.
 func Denied(err error) bool {
 	text := err.Error()
@@ -219,7 +218,7 @@ func (w *withoutValues) Error() string { return w.text }
 func (w *withoutValues) Unwrap() error { return w.error }
 
 // Message is the text of an error. The API server quotes values in its errors, in
-// full: long ones are shortened, and those of a sensitive object and of environment variables are left out. That a
+// full: long ones are shortened, and values of a sensitive object and of environment variables are left out. That a
 // right is missing reveals nothing about an object. known is the decision about values of the object.
 func Message(err error, known ownership.Disclosure) string {
 	var status apierrors.APIStatus
@@ -269,13 +268,13 @@ const MaxMessage = v1alpha1.MaxProblemMessage
 type Failure struct {
 	Reason  string
 	Message string
-	// Awaited reports that an event, another object or a user ends it, so that no attempt is made for the time alone.
+	// Awaited reports that an event, another object or a user ends it, so that time alone causes no attempt.
 	Awaited bool
-	// Until is when the object is considered again in any case; zero if there is no such time.
+	// Until is when the object is considered again in any case; zero if unset.
 	Until time.Time
 }
 
-// lasting is an error that stays while nothing changes.
+// lasting is an error that stays until a change.
 type lasting struct{ error }
 
 // Unwrap returns the error.
@@ -287,7 +286,7 @@ func (lasting) Lasts() bool { return true }
 // AsLasting returns err as an error that is [Lasting].
 func AsLasting(err error) error { return lasting{err} }
 
-// Lasting reports whether a request would be refused again for the same reason, as long as nothing changes: for a value, a right, a
+// Lasting reports whether a request would be refused again for the same reason, until something changes: for a value, a right, a
 // policy or a quota. Others may succeed at the next attempt.
 func Lasting(err error) bool {
 	if own := (interface{ Lasts() bool })(nil); errors.As(err, &own) {

@@ -30,12 +30,12 @@ func Identify(parts ...[]byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:enough])
 }
 
-// NoVersion is a resourceVersion that no object has: an apply with it creates an object, and is refused
-// with a conflict if there is one. So it costs one request to create, and changes no object of another client.
+// NoVersion is a resourceVersion that is unused: an apply with it creates an object, and is refused
+// with a conflict if there is one. So it costs one request to create, and leaves the objects of other clients as they are.
 const NoVersion = "1"
 
 // Identity is equal for two mentions of the same object. The
-// version is not part of it: an object is the same in every version.
+// version is left out: an object is the same in every version.
 type Identity struct {
 	schema.GroupKind
 	Namespace, Name string

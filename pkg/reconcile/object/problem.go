@@ -14,13 +14,13 @@ func ProblemObject(gvk schema.GroupVersionKind, id Identity) *v1alpha1.ProblemOb
 	return &v1alpha1.ProblemObject{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
-// InProgress reports whether a problem with a reason ends without a user.
+// InProgress reports whether a problem with a reason ends by itself.
 func InProgress(reason string) bool {
 	return reason == v1alpha1.ReasonProgressing || reason == v1alpha1.ReasonStarting || reason == v1alpha1.ReasonDeleting
 }
 
-// ProblemOf returns a problem that is part of conditions. The first of them is the one that
-// the problem belongs to.
+// ProblemOf returns a problem that is part of conditions. The problem belongs to
+// the first of them.
 func ProblemOf(object *v1alpha1.ProblemObject, reason, message string, conditions ...string) v1alpha1.Problem {
 	return v1alpha1.Problem{
 		Conditions: conditions, Object: object, Reason: reason, Transient: InProgress(reason),

@@ -19,8 +19,8 @@ var (
 	// pathElement is one element of the path of a field, as the API server writes it:
 	// spec.containers[0].env[name="A"].value.
 	pathElement = regexp.MustCompile(`\[[^\]]*\]|[^.\[\]]+`)
-	// misfitAt matches the message of the API server about a field that does not fit the schema: the
-	// path, what it expects, and the value in the syntax of Go. The text is in
+	// misfitAt matches the message of the API server about a field that violates the schema: the
+	// path, the expectation, and the value in the syntax of Go. The text is in
 	// sigs.k8s.io/structured-merge-diff/v6/typed.
 	misfitAt = regexp.MustCompile(`(?m)(\.\S+): (expected [^,\n]*), got (.*)$`)
 )
@@ -58,8 +58,8 @@ func FieldNames(err error) [][]string {
 // noField is the field of a cause that concerns the whole object.
 const noField = "<nil>"
 
-// InvalidFields returns the fields that the API server calls invalid, as it writes them; nil if it names none in the way in which it
-// does of an invalid object.
+// InvalidFields returns the fields that the API server calls invalid, as it writes them; nil for an answer in
+// another form.
 func InvalidFields(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

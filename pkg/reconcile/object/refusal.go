@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Refusal is an object that the API server accepts as a new one and refuses as a change of the one that exists: a field is
+// Refusal is an object that the API server accepts as a new one and refuses as a change of the existing object: a field is
 // immutable, or has a bound such as the size of a claim.
 type Refusal struct {
 	ID Identity
@@ -18,7 +18,7 @@ type Refusal struct {
 	Fields [][]string
 	// Differing are the paths of the manifest with another value than the object, for an API server that names a parent alone.
 	Differing []string
-	// Unset reports that the API server names a field that the manifest does not set. The object is not replaced then: a
+	// Unset reports that the API server names a field that the manifest leaves unset. The object stays then: a
 	// default may be in the way.
 	Unset bool
 }
@@ -85,7 +85,7 @@ var advices = []advice{
 	{kind: NamespaceKind, step: "Objects in the namespace are lost when it is deleted: " + inManifest},
 }
 
-// Advice is the smallest step after the refusal; empty if none is known but a change of the manifest or a new object.
+// Advice is the smallest step after the refusal; empty if only a change of the manifest or a new object is known to help.
 func (r Refusal) Advice() string {
 	for _, a := range advices {
 		fits := a.field == "" || slices.ContainsFunc(r.Fields, func(field []string) bool {

@@ -14,7 +14,7 @@ import (
 // dry run of the apply, and applied is the applied configuration. known is the decision about values of the object without
 // these.
 func AdoptionChanges(live, adopted, applied *unstructured.Unstructured, by object.Signature, known ownership.Disclosure) []ownership.Change {
-	// The marks that Vidra adds to every object are no difference, unless another client finds the object by them.
+	// The marks that Vidra adds to every object are ignored, except where another client finds the object by them.
 	found := live.DeepCopy()
 	by.Mark(found)
 	if value, labelled := live.GetLabels()[v1alpha1.ManagedByLabel]; labelled {

@@ -49,7 +49,7 @@ func (r *Conflict) Other() string {
 	return r.other
 }
 
-// AsFailure returns the conflict, without values of a sensitive object.
+// AsFailure returns the conflict; values of a sensitive object are left out.
 func (r *Conflict) AsFailure(_ error, known ownership.Disclosure) object.Failure {
 	shown := *r
 	shown.field = object.FieldWithoutValues(r.field, known)
@@ -66,7 +66,7 @@ func (o *CoOwner) Agrees(live, applied *unstructured.Unstructured, field string)
 }
 
 // RivalOf returns a Conflict if one of others owns an object that was edited since its apply, and its latest manifest has another value
-// of a field than applied has. Until it has reverted the edit, managedFields do not show all that it owns: an edit would
+// of a field than applied has. Until it has reverted the edit, managedFields show only a part of its fields: an edit would
 // give the object to the VidraResource that applies it first.
 func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 	for _, other := range others {
@@ -80,7 +80,7 @@ func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 	return nil
 }
 
-// ConflictIn returns a Conflict if a conflict is with a VidraResource that owns the field, unless agrees reports that its latest
+// ConflictIn returns a Conflict if a conflict is with a VidraResource that owns the field, except where agrees reports that its latest
 // manifest has the same value. A manager that only has the name of a VidraResource is a manager like others.
 func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool), agrees func(other *CoOwner, field string) bool) error {
 	var status apierrors.APIStatus

@@ -31,7 +31,7 @@ type CoOwner struct {
 	// an apply is under way, or because another shard reconciles it, which reverts foreign ones. Otherwise another user of the
 	// API wrote under its name.
 	Genuine bool
-	// Leaving reports that its latest manifest does not have the object any more, or that it is being deleted: it
+	// Leaving reports that its latest manifest has dropped the object, or that it is being deleted: it
 	// will release the object. It is known of the owners that Conflicting returns.
 	Leaving bool
 	// wanted is the object as its latest manifest has it; nil if that is unknown. Conflicting sets it.
@@ -39,7 +39,7 @@ type CoOwner struct {
 	// Owns reports whether the object shows that it applied it, by the rule of Claimant.Owns. Otherwise
 	// the object may be a copy that only has its annotation.
 	Owns bool
-	// Recorded reports whether its inventory, or this process, has the object as one that it applied. Without it, the object
+	// Recorded reports whether its inventory, or this process, has the object as applied. Otherwise the object
 	// may have its marks alone: it wants the object, which others own.
 	Recorded bool
 }
@@ -50,9 +50,9 @@ type Claimant struct {
 	// Installation is the installation of this operator; Manager is its field manager for the owner.
 	Installation v1alpha1.Installation
 	Manager      string
-	// ShardLabels are the labels of the shards that reconcile the owner; none without shards.
+	// ShardLabels are the labels of the shards that reconcile the owner, if any.
 	ShardLabels []string
-	// WithoutKeys reports that the sealed digests of the own installation cannot be compared either, as with the rights of a user.
+	// WithoutKeys reports that the sealed digests of the own installation are incomparable, too, as with the rights of a user.
 	WithoutKeys bool
 }
 
@@ -98,7 +98,7 @@ func (a *Finder) Identified(ctx context.Context, key trigger.ObjectKey, live *un
 	}
 }
 
-// Conflicting is CoOwners for an object that cannot be applied for a conflict: the wish of each is known from its latest manifest.
+// Conflicting is CoOwners for an object whose apply fails for a conflict: the wish of each is known from its latest manifest.
 func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
 	all, err := a.CoOwners(ctx, key, live)
 	lookup := Lookup{Cache: a.VidraResources, Elsewhere: a.Elsewhere}
@@ -118,9 +118,9 @@ func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *u
 // which are field managers and annotations, only name them: anyone who may edit the object
 // can write and remove them. A VidraResource owns the object if it has an apply of it under
 // way or lists it in its inventory, which it does before it applies an object (ADR 20).
-// One that is known to have applied the object needs no mark.
+// One that is known to have applied the object counts even unmarked.
 //
-// It fails if the cache cannot be read.
+// It fails if the cache is unreadable.
 func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
 	claims := slices.DeleteFunc(a.Index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.Claimant.Owner })
 	marks := a.Claimant.marksOn(live)
@@ -161,7 +161,7 @@ type marks struct {
 	named map[string]bool
 }
 
-// marksOn returns the marks on an object, of all installations, without our own.
+// marksOn returns the marks on an object, of all installations, except our own.
 func (s *Claimant) marksOn(live *unstructured.Unstructured) marks {
 	found := marks{managers: map[string]bool{}, named: v1alpha1.OwnersNamed(live.GetAnnotations())}
 	for _, manager := range ownership.Managers(live, v1alpha1.FieldManagerPrefix) {
@@ -217,7 +217,7 @@ func claimOf(claims []trigger.Claim, name string) (trigger.Claim, bool) {
 	return claims[i], true
 }
 
-// mayHold reports whether a VidraResource that this Vidra has never read may want an
+// mayHold reports whether a VidraResource that this Vidra is still to read may want an
 // object, for instance one that was restored from a backup without its status: its
 // manifest has the name of the object somewhere.
 func mayHold(vr *v1alpha1.VidraResource, at string, id object.Identity) bool {
@@ -226,7 +226,7 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id object.Identity) bool {
 }
 
 // genuine reports whether the fields of a manager in an object are the fields that its VidraResource applied. The digests of
-// sensitive objects are sealed with the key of each installation: the digest of another one cannot be compared, and counts.
+// sensitive objects are sealed with the key of each installation: the digest of another one is incomparable, and counts.
 // Its own operator reverts foreign fields.
 func (s *Claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
 	digest := trigger.DigestOf(live, manager, false, nil)

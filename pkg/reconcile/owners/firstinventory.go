@@ -29,7 +29,7 @@ type firstInventory struct {
 }
 
 // SetFirstInventory sets the annotation of a VidraResource with the objects that are about to be created. It reports
-// false, and changes nothing, if they are too many, or if the annotation would not count.
+// false, and leaves it as it is, if they are too many, or if the annotation would be ignored.
 func SetFirstInventory(vr *v1alpha1.VidraResource, entries []v1alpha1.ManagedResourceStatus) bool {
 	if !AwaitsFirstInventory(&vr.Status) {
 		return false
@@ -64,13 +64,13 @@ func sizeOf(annotations map[string]string) int {
 	return size
 }
 
-// AwaitsFirstInventory reports whether the annotation of a VidraResource with a status counts: the status has no inventory,
-// and no operator has written one that would have had it, of this installation or of another one.
+// AwaitsFirstInventory reports whether the annotation of a VidraResource with a status counts: the status lacks an inventory,
+// and operators of all installations are still to write one.
 func AwaitsFirstInventory(s *v1alpha1.VidraResourceStatus) bool {
 	return s.ObservedGeneration == 0 && len(s.ManagedResources) == 0
 }
 
-// FirstInventory returns the entries in the annotation of a VidraResource whose status has no inventory yet; none of any
+// FirstInventory returns the entries in the annotation of a VidraResource whose status lacks an inventory; none of any
 // other. Users can write the annotation: an object in it is removed only if Vidra has applied it for the VidraResource.
 func FirstInventory(vr *v1alpha1.VidraResource) []v1alpha1.ManagedResourceStatus {
 	text, found := vr.Annotations[v1alpha1.FirstInventoryAnnotation]

@@ -23,7 +23,7 @@ import (
 const maxNamed = 3
 
 // Inside are the objects that the deletion of a Namespace or CustomResourceDefinition would delete. Objects that are being
-// deleted do not count, and neither do objects that the garbage collector deletes with their owners.
+// deleted are ignored, and so are objects that the garbage collector deletes with their owners.
 type Inside struct {
 	// Kept are the objects with the annotation keep. Owned are the objects of other VidraResources, with their owners, and the objects
 	// that other VidraResources have, or may have, in their manifests and may apply. Unmanaged are the objects without an owner,
@@ -78,7 +78,7 @@ func (m Member) id() object.Identity {
 	return object.Identity{GroupKind: schema.GroupKind{Group: m.Content.GVR.Group, Kind: m.Content.Kind}, Namespace: m.Content.Namespace, Name: m.Content.Name}
 }
 
-// identified is the object without anything but its identity.
+// identified is the object with its identity alone.
 func (m Member) identified() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(m.Content.GVR.GroupVersion().WithKind(m.Content.Kind))
@@ -89,7 +89,7 @@ func (m Member) identified() *unstructured.Unstructured {
 }
 
 // Blocked returns the reason to keep a container with these contents: empty if it goes. unmanaged is the policy for
-// unmanaged objects in it. Objects with the annotation keep are no reason: they are kept with their container.
+// unmanaged objects in it. Objects with the annotation keep are ignored: they are kept with their container.
 func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) string {
 	switch {
 	case i.Owned.Count > 0:
@@ -104,7 +104,7 @@ func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) string {
 //
 //   - The ConfigMap kube-root-ca.crt is written by the root CA publisher, and the ServiceAccount default by the service account
 //     controller, both in kube-controller-manager. Older clusters have a Secret with the token of that account.
-//   - Endpoints are written for Services by the endpoints controller, without an owner reference.
+//   - Endpoints are written for Services by the endpoints controller, and lack an owner reference.
 //   - Events expire.
 //   - OpenShift writes openshift-service-ca.crt and the accounts builder and deployer.
 func isNamespaceDefault(content cluster.Content) bool {
@@ -160,7 +160,7 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 }
 
 // findReceivers finds the VidraResources that have objects of a container in their manifests and own none of them: one that is suspended, or
-// whose manifest is unreadable, has not applied them.
+// whose manifest is unreadable, is still to apply them.
 func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Member) error {
 	var ids []object.Identity
 	for _, m := range members {
@@ -184,7 +184,7 @@ func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Mem
 	return nil
 }
 
-// receivedBy is the end of messages about the VidraResource that has an object in its manifest, or may have; empty if none may apply it.
+// receivedBy is the end of messages about the VidraResource that has an object in its manifest, or may have, and may apply it; else empty.
 func (a *Finder) receivedBy(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []Receiver) string {
 	for receiver := range a.Identified(ctx, key, live, all) {
 		name := v1alpha1.Kind + " " + receiver.VidraResource.Name

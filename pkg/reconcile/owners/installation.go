@@ -11,8 +11,8 @@ import (
 )
 
 // OwnersElsewhere returns the field managers of other installations that applied an object
-// and that are of no VidraResource of this cluster: proven are those that are. Their
-// VidraResources are in another cluster, so nothing proves that they exist. None counts for an
+// and that are of no VidraResource of this cluster: proven are the owners in this cluster. Their
+// VidraResources are in another cluster, so their existence is unproven. None counts for an
 // object of the own cluster in the default installation, whose users would forge one.
 func (s *Claimant) OwnersElsewhere(key trigger.ObjectKey, live *unstructured.Unstructured, proven []CoOwner) []CoOwner {
 	if key.Cluster == "" && s.Installation == "" {

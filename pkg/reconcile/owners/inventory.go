@@ -13,8 +13,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// Cached returns a VidraResource from the cache, which shares it: it must not be changed.
-// It returns nil if there is none.
+// Cached returns a VidraResource from the cache, which shares it: it must stay as it is.
+// It returns nil if it is absent.
 func Cached(ctx context.Context, reader client.Reader, name string) (*v1alpha1.VidraResource, error) {
 	vr := &v1alpha1.VidraResource{}
 	err := reader.Get(ctx, client.ObjectKey{Name: name}, vr, &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)})
@@ -26,7 +26,7 @@ func Cached(ctx context.Context, reader client.Reader, name string) (*v1alpha1.V
 
 // HoldsObject reports whether the inventory of a VidraResource lists an object of the
 // cluster at. The inventory is written before an object is (ADR 7), so a VidraResource
-// that does not list an object does not own it. The UID counts, too, because the API
+// owns only objects that it lists. The UID counts, too, because the API
 // server may serve one object in several groups, and a cluster may have several URLs. An entry without UID
 // counts at each URL: the apply may be under way.
 func HoldsObject(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) bool {
@@ -43,8 +43,8 @@ func EntryOf(vr *v1alpha1.VidraResource, id object.Identity) *v1alpha1.ManagedRe
 	return nil
 }
 
-// listedIn returns the entry of the inventory through which HoldsObject lists an object, the one with its UID first; nil
-// without one.
+// listedIn returns the entry of the inventory through which HoldsObject lists an object, an entry with its UID first, or
+// nil.
 func listedIn(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) *v1alpha1.ManagedResourceStatus {
 	here := IsAt(vr, at)
 	var named *v1alpha1.ManagedResourceStatus

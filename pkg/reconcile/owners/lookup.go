@@ -23,8 +23,8 @@ type Lookup struct {
 	asked int
 }
 
-// Get returns a VidraResource, which must not be changed, and reports whether it is one of another shard; nil if there
-// is none.
+// Get returns a VidraResource, which must stay as it is, and reports whether it belongs to another shard; nil if it
+// is absent.
 func (l *Lookup) Get(ctx context.Context, name string) (vr *v1alpha1.VidraResource, elsewhere bool, err error) {
 	vr, err = Cached(ctx, l.Cache, name)
 	if vr != nil || err != nil || l.Elsewhere == nil || l.asked == maxElsewhere || len(validation.IsDNS1123Subdomain(name)) > 0 {

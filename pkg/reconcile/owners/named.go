@@ -24,7 +24,7 @@ import (
 )
 
 // Named answers which VidraResource has an object in its manifest, for every VidraResource of the API server in its latest
-// generation, reconciled or not, of all shards and installations. It is safe for concurrent use.
+// generation, reconciled or unreconciled, of all shards and installations. It is safe for concurrent use.
 type Named struct {
 	// Cache has the VidraResources of the shard; API reads the others, and those that changed a moment ago.
 	Cache, API client.Reader
@@ -32,9 +32,9 @@ type Named struct {
 	Metadata metadata.Interface
 	// Sources are the watches of spec.manifestFrom.
 	Sources *source.Watches
-	// Preview returns the VidraResources as they would be, instead of those of the API server; nil for those.
+	// Preview returns the VidraResources as they would be, instead of the VidraResources of the API server; optional.
 	Preview func(ctx context.Context) ([]*v1alpha1.VidraResource, error)
-	// Parts reads the parts of a manifest. It fails if one may exist and cannot be read now, with those that it has read.
+	// Parts reads the parts of a manifest. It fails if one may exist and is unreadable now, with those that it has read.
 	Parts func(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error)
 
 	// mu guards manifests and latest.
@@ -71,15 +71,15 @@ type listed struct {
 // Receiver is a VidraResource whose latest generation has an object in its manifest.
 type Receiver struct {
 	VidraResource *v1alpha1.VidraResource
-	// Mentioned reports that its manifest cannot be parsed, and may have the object by desired.Part.MayHave.
+	// Mentioned reports that its manifest is unparsable, and may have the object by desired.Part.MayHave.
 	Mentioned bool
-	// Elsewhere reports that its destination is another URL, which may be one of the same cluster.
+	// Elsewhere reports that its destination is another URL, perhaps of the same cluster.
 	Elsewhere bool
 	// Unknown is the obstacle to knowing whether it has, or nil.
 	Unknown error
-	// Empty reports that Unknown is the absence of content: a source of its manifest is not there yet, or its kind is unserved.
+	// Empty reports that Unknown is the absence of content: a source of its manifest is still absent, or its kind is unserved.
 	Empty bool
-	// Unidentified is the error because of which its destination may or may not be the cluster of the object; nil if it is the
+	// Unidentified is the error that leaves open whether its destination is the cluster of the object; nil if it is the
 	// same cluster. Finder.Identified sets it.
 	Unidentified error
 }
@@ -125,8 +125,8 @@ func (n *Named) Forget(name string) {
 }
 
 // Receivers returns, for objects of the cluster at, the VidraResources other than owner that have the object in their
-// manifests, the most certain ones first. The API server had these VidraResources at since, or later. It fails if they cannot
-// be listed: others than those that it returns may have them, too.
+// manifests, the most certain first. The API server had these VidraResources at since, or later. It fails if the LIST
+// fails: other VidraResources may have the objects, too.
 func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
 	receivers := map[object.Identity][]Receiver{}
 	err := n.visit(ctx, owner, since, func(vr *v1alpha1.VidraResource) {
@@ -202,8 +202,8 @@ func (r Receiver) compare(other Receiver) int {
 // manyNames is the number of names from which it takes less time to parse a manifest than to search it for each of them.
 const manyNames = 64
 
-// naming returns the function that reports whether a VidraResource has one of ids in its manifest. A manifest that cannot be
-// parsed has the objects that it mentions. The error is the reason for which it may have more than the function reports.
+// naming returns the function that reports whether a VidraResource has one of ids in its manifest. An unparsable
+// manifest has the objects that it mentions. The error is the reason for which it may have more than the function reports.
 func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
 	n.mu.Lock()
 	m, known := n.manifests[vr.Name]
@@ -267,7 +267,7 @@ func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desi
 // readTimeout is the time for the parts of one other VidraResource: the server of an artifact, which may be one of another tenant, takes its own.
 const readTimeout = 5 * time.Second
 
-// wanted returns an object as the manifest of a VidraResource has it; nil if it has none, or cannot be read.
+// wanted returns an object as the manifest of a VidraResource has it; nil if the object is absent or the manifest unreadable.
 func (n *Named) wanted(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) *unstructured.Unstructured {
 	parts, err := n.partsOf(ctx, vr)
 	if err != nil {
@@ -296,7 +296,7 @@ func (n *Named) current(m manifest, vr *v1alpha1.VidraResource) bool {
 	return true
 }
 
-// get returns a VidraResource in the generation that was listed, or a later one; nil if there is none any more.
+// get returns a VidraResource in the generation that was listed, or a later one; nil once it is gone.
 func (n *Named) get(ctx context.Context, name string, is listed) (*v1alpha1.VidraResource, error) {
 	vr, err := Cached(ctx, n.Cache, name)
 	if err != nil || vr != nil && vr.UID == is.uid && vr.Generation >= is.generation {

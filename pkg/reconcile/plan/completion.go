@@ -22,7 +22,7 @@ func (o *Object) Completes(cause trigger.Cause) bool {
 	return d.RunsOnce && cause.Deleted || cause.Unsure && (cause.Deleted || !o.Exists)
 }
 
-// absenceExpected reports whether an object that its watch does not show is no difference: it is completed, or the event
+// absenceExpected reports whether an object that is absent from its watch is as expected: it is completed, or the event
 // of its deletion, which has its last status, is about to come. After two resyncs without an event its end is unknown.
 func (o *Object) absenceExpected(resync bool) bool {
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// HoldContended holds the heals of contended objects that are not due. Those that were
+// HoldContended holds the heals of contended objects until they are due. Objects that were
 // changed first are the first to draw on the budget.
 func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	s := p.State
@@ -63,19 +63,19 @@ func (p *Planner) healAt(o *Object, since time.Time) time.Time {
 // Delays reports whether a heal of the object was delayed since it is contended. The object may be nil.
 func (o *Object) Delays() bool { return o != nil && o.Contention != nil && o.Contention.Delays() }
 
-// LeaveLoop notes that the loop of objects does not revert an object any more. The object may be nil.
+// LeaveLoop notes that the loop of objects has stopped reverting an object. The object may be nil.
 func (o *Object) LeaveLoop() {
 	if o != nil {
 		o.Delayed = false
 	}
 }
 
-// held reports whether the heal of a contended object is not due yet.
+// held reports whether the heal of a contended object is still to become due.
 func (p *Planner) held(o *Object) bool {
 	return o.Contention != nil && !policy.OfContention(o.Contention.NotBefore, p.Now).Reverts()
 }
 
-// nextHeld returns when the first heal that is held is due; zero if none is.
+// nextHeld returns when the first heal that is held is due; else zero.
 func (p *Planner) nextHeld() time.Time {
 	var next time.Time
 	for o := range p.State.All() {

@@ -13,7 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Drift is an object whose difference is not reverted.
+// Drift is an object whose difference stays.
 type Drift struct {
 	// Decision is the decision to leave it.
 	Decision policy.Decision
@@ -25,13 +25,13 @@ type Drift struct {
 	Unknown string
 	// Configuration is the configuration of the comparison.
 	Configuration string
-	// Unobserved reports that the object was not compared yet: all that is known is until
+	// Unobserved reports that the object is still to be compared: all that is known is until
 	// when it is exempt.
 	Unobserved bool
 }
 
-// MaxDifferences is the limit in bytes for the text of differences: the reason for which they stay follows, and an Event has
-// no room for much more.
+// MaxDifferences is the limit in bytes for the text of differences: the reason to leave them follows, and an Event has
+// little room for more.
 const MaxDifferences = 600
 
 // over reports whether the object is to be compared again.
@@ -39,7 +39,7 @@ func (d *Drift) over(now time.Time) bool {
 	return !d.Decision.Until.IsZero() && !now.Before(d.Decision.Until)
 }
 
-// seen returns the changes of another writer; none if the manifest had changed meanwhile, too.
+// seen returns the changes of another writer; empty if the manifest had changed meanwhile, too.
 func (d *Drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
 	if d == nil || entry == nil || d.Configuration != entry.Configuration {
 		return nil
@@ -60,8 +60,8 @@ func (d *Drift) Text() string {
 	return display.Truncate(what, MaxDifferences) + ". It is not reverted: " + d.Decision.Reason
 }
 
-// decide decides about a change of an object, as far as the VidraResource and the inventory show: a deleted object has no annotations
-// any more.
+// decide decides about a change of an object, as far as the VidraResource and the inventory show: a deleted object has lost its
+// annotations.
 func (p *Planner) decide(o *Object) policy.Decision {
 	answer := (*v1alpha1.BreakGlassStatus)(nil)
 	if o.Entry != nil {
@@ -71,7 +71,7 @@ func (p *Planner) decide(o *Object) policy.Decision {
 }
 
 // Reported reports whether the status that an earlier process wrote has a text about an object. It is unknown for objects that
-// the status does not name.
+// the status leaves out.
 func (s *State) Reported(id object.Identity, text string) bool {
 	message, found := s.Inherited[id.Subject()]
 	return !found || message == display.Truncate(text, v1alpha1.MaxProblemMessage)

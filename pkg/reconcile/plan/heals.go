@@ -55,7 +55,7 @@ func (s *State) DropFoundAgain() {
 	s.Unreported.History.DropFoundAgain()
 }
 
-// Unwritten reports whether there are heals that the status does not count, or edits that it does not
+// Unwritten reports whether there are heals that the status is still to count, or edits that it is still to
 // list.
 func (s *State) Unwritten() bool { return s.Unreported.Heals > 0 || s.Unreported.History.Any() }
 
@@ -79,7 +79,7 @@ func (s *State) ReturnUnreported(taken Unreported) {
 	}
 }
 
-// AddTo returns status with the heals that it does not count yet, and with the edits that it does not list yet.
+// AddTo returns status with the heals that it is still to count, and the edits that it is still to list.
 func (u *Unreported) AddTo(status v1alpha1.VidraResourceStatus) v1alpha1.VidraResourceStatus {
 	u.History.AddTo(&status)
 	if u.Heals == 0 {

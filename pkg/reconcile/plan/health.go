@@ -17,22 +17,22 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// healthSpacing is the time until the status names other objects that are not
-// healthy. That all are, or that one fails, is reported at once.
+// healthSpacing is the time until the status names other unhealthy objects.
+// That all are healthy, or that one fails, is reported at once.
 const healthSpacing = 10 * time.Second
 
 // HealthReport is the known health of the objects.
 type HealthReport struct {
-	// Unknown reports that a watch that would show it is not synced, or that there is none.
+	// Unknown reports that a watch that would show it is unsynced or absent.
 	// Starting reports that it is about to be synced.
 	Unknown, Starting bool
-	// Ill are the objects that are not healthy, sorted.
+	// Ill are the unhealthy objects, sorted.
 	Ill []Illness
-	// Invalid is why checks of the spec have no effect; nil if all have.
+	// Invalid is the reason that checks of the spec are ineffective; nil if all have an effect.
 	Invalid error
 }
 
-// Illness is an object that is not healthy.
+// Illness is an unhealthy object.
 type Illness struct {
 	Object v1alpha1.ProblemObject
 	Health trigger.Health
@@ -40,14 +40,14 @@ type Illness struct {
 	Blocked bool
 }
 
-// failed reports whether an object will not become healthy by itself.
+// failed reports whether an object needs help to become healthy.
 func (r *HealthReport) failed() bool { return slices.ContainsFunc(r.Ill, Illness.failed) }
 
 func (i Illness) failed() bool {
 	return i.Blocked || i.Health.Status == kstatus.FailedStatus || i.Health.Status == kstatus.UnknownStatus
 }
 
-// wakes returns when deletions count as blocked, not before the status may name other objects.
+// wakes returns when deletions count as blocked, at the earliest when the status may name other objects.
 func (r *HealthReport) wakes(notBefore time.Time) (wakes []Wake) {
 	for _, ill := range r.Ill {
 		if at := ill.Health.BlockedAt(); !at.IsZero() && !ill.Blocked {
@@ -140,14 +140,14 @@ func (s *State) ForgetAnswers() {
 }
 
 // RecordHealth notes the health of an object as a request showed it: its watch may see it
-// later, or there is none.
+// later, or is absent.
 func (p *Planner) RecordHealth(o *Object, live *unstructured.Unstructured) {
 	check := p.Settings.Checks.For(o.ID.GroupKind)
 	health := trigger.CheckHealth(live, check)
 	o.lastHealth, o.lastCheck, o.healthRead = &health, check, false
 }
 
-// NoteHealthRead notes the health of an object that was read because its check is new; err is why it cannot be read.
+// NoteHealthRead notes the health of an object that was read because its check is new; err is the error of the read.
 func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err error) {
 	if err == nil {
 		p.RecordHealth(o, live)
@@ -158,8 +158,8 @@ func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err
 	o.healthRead, o.healthUnread = true, err != nil
 }
 
-// NeedsHealth returns the objects that no event and no answer has shown since they have a check, or another one. They have to be read. One that
-// could not be read is read again at the next resync.
+// NeedsHealth returns the objects that events and answers have left out since they have a check, or another one. They have to be read. One whose
+// read failed is read again at the next resync.
 func (p *Planner) NeedsHealth() (objects []*Object) {
 	if !p.Scope.All && !p.Causes.Health && p.Settings.Watched {
 		return nil
@@ -182,13 +182,13 @@ func (p *Planner) HealthUnknown(o *Object) bool {
 }
 
 // AsBefore reports whether the health is taken to be as the status has it: it is about to be
-// known, or nothing else is known.
+// known, or the status is the only source.
 func (r *HealthReport) AsBefore(before v1alpha1.VidraResourceStatus) bool {
 	invalid := slices.ContainsFunc(before.Problems, func(p v1alpha1.Problem) bool { return p.Reason == v1alpha1.ReasonHealthCheckInvalid })
 	return HealthOf(before) != nil && (r.Invalid != nil) == invalid && (r.Starting || r.Unknown && len(r.Ill) == 0)
 }
 
-// Problems returns the objects that are not healthy, those first whose deletion is blocked, then those that have failed.
+// Problems returns the unhealthy objects, those first whose deletion is blocked, then those that have failed.
 func (r *HealthReport) Problems() []v1alpha1.Problem {
 	var blocked, failed, others []v1alpha1.Problem
 	for _, one := range r.Ill {

@@ -23,12 +23,12 @@ type Object struct {
 	// Desired is the object as the manifest has it; nil if the manifest lacks it, or
 	// if its kind is unserved.
 	Desired *desired.Object
-	// Entry is the inventory entry of the object; nil if it is not in the inventory.
+	// Entry is the inventory entry of the object; nil if the inventory lacks it.
 	Entry *v1alpha1.ManagedResourceStatus
-	// Sealed is how the status shows the entry if the object has values that are never shown;
+	// Sealed is how the status shows the entry if the object has values that stay hidden;
 	// nil if it is not known to have any.
 	Sealed *SealedEntry
-	// Problem is the fault of the object; nil without a known one.
+	// Problem is the known fault of the object, or nil.
 	Problem *object.Failure
 	// AwaitsRelease reports that the problem ends when another VidraResource releases the object, which left its manifest.
 	AwaitsRelease bool
@@ -40,7 +40,7 @@ type Object struct {
 	MissingRights []access.Right
 	// Drift is set while the object stays as another writer changed it.
 	Drift *Drift
-	// Contention counts the reverts of the last minute; nil if there were none.
+	// Contention counts the reverts of the last minute, if any.
 	Contention *contention.Tracker
 	// Additions describes the additions of users that stay in the object.
 	Additions string
@@ -50,7 +50,7 @@ type Object struct {
 	Kept []KeptFields
 	// lastHealth is the health in the last answer of the API server; nil if a watch shows it.
 	lastHealth *trigger.Health
-	// lastCheck is the check that computed lastHealth; nil for kstatus. healthRead reports that the object was read for it, or could not be:
+	// lastCheck is the check that computed lastHealth; nil for kstatus. healthRead reports that the object was read for it, or that this failed:
 	// healthUnread.
 	lastCheck                *healthcheck.Check
 	healthRead, healthUnread bool
@@ -58,17 +58,17 @@ type Object struct {
 	checked v1alpha1.ObjectHealth
 	// WarningsKnown reports that this process has applied the object, so that the warnings in the status are outdated.
 	WarningsKnown bool
-	// Unobserved reports that no watch has shown the applied object yet; watching, that its
+	// Unobserved reports that a watch is still to show the applied object; watching, that its
 	// watch is synced, and is about to.
 	Unobserved, watching bool
 	// Exists reports that this process has seen the object, or has applied it: the event of its deletion follows.
 	Exists bool
-	// Foreign reports that the object exists, that another client created it, and that its annotation has Vidra change nothing of it.
+	// Foreign reports that the object exists, that another client created it, and that its annotation has Vidra leave it as it is.
 	Foreign bool
-	// missed reports that a resync found the object absent although no event reported its deletion.
+	// missed reports that a resync found the object absent although events missed its deletion.
 	missed bool
-	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it did
-	// not exist, and nil if it is no suspect.
+	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it was
+	// absent, and nil if it is unsuspected.
 	BackstopSuspect *string
 	// RemovalNote is the note of the Event about its removal.
 	RemovalNote string
@@ -110,7 +110,7 @@ func (o *Object) Await(reason, message string) {
 	o.Problem = &object.Failure{Reason: reason, Message: message, Awaited: true}
 }
 
-// Leave notes that another client created the object, of which Vidra changes nothing.
+// Leave notes that another client created the object, which Vidra leaves as it is.
 func (o *Object) Leave() {
 	o.Problem, o.Refused, o.Drift, o.Entry, o.Foreign = nil, nil, nil, nil, true
 }
@@ -120,7 +120,7 @@ func (o *Object) In(state v1alpha1.ObjectState) bool {
 	return o.Entry != nil && o.Entry.State == state
 }
 
-// Track returns the state of an object, which is a new one if nothing is known of the object.
+// Track returns the state of an object, which is new if the object is unknown.
 func (s *State) Track(id object.Identity) *Object {
 	if o := s.Objects[id]; o != nil {
 		return o
@@ -143,7 +143,7 @@ func (s *State) At(key trigger.ObjectKey) *Object {
 	return o
 }
 
-// ForgetUnused drops the states of objects that are not needed any more.
+// ForgetUnused drops the states of objects that have become unneeded.
 func (s *State) ForgetUnused() {
 	kept := s.Others[:0]
 	for _, o := range s.Others {

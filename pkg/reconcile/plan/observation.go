@@ -46,8 +46,8 @@ func (p *Planner) isObserved(o *Object) (observed, watching bool) {
 	return synced && found && p.Env.Index.HasObserved(p.Settings.Claimant.Owner, d.Key, kept), synced
 }
 
-// UnobservedObject returns an object that a synced watch has not shown yet; nil if there is
-// none. That a watch is not synced is reported elsewhere.
+// UnobservedObject returns an object that a synced watch is still to show, or nil. An unsynced
+// watch is reported elsewhere.
 func (s *State) UnobservedObject() *v1alpha1.ProblemObject {
 	for _, o := range s.Manifest { // in the order of the manifest, so that it stays the same
 		if o.Unobserved && o.watching {

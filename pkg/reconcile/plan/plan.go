@@ -39,7 +39,7 @@ type Task struct {
 	Seen []ownership.Change
 	// Completes reports that the object counts as completed if it is absent.
 	Completes bool
-	// Begun reports that an apply may have been sent before whose answer was not reported.
+	// Begun reports that an apply with an unreported answer may have been sent before.
 	Begun bool
 }
 
@@ -64,17 +64,17 @@ type preconditions struct {
 	// changed reports that its applied configuration is, or may be, another one than
 	// was applied last.
 	changed bool
-	// unobserved reports that no watch shows the object, as after a restart.
+	// unobserved reports that all watches lack the object, as after a restart.
 	unobserved bool
 	// coOwned reports that another field manager owns fields that Vidra applied to it.
 	coOwned bool
 	// terminating reports that its namespace is being deleted.
 	terminating bool
-	// gone reports that the API server does not serve its kind at present.
+	// gone reports that its kind is unserved at present.
 	gone bool
-	// held reports that it failed, and its time to be tried again has not come.
+	// held reports that it failed, and its time to be tried again is still to come.
 	held bool
-	// contended reports that it is contended, and its next heal is not due.
+	// contended reports that it is contended, and its next heal is still to become due.
 	contended bool
 	// completes reports that it counts as completed if it is absent.
 	completes bool
@@ -120,8 +120,8 @@ func Make(in Input) Plan {
 		case entry == nil || entry.UID == "":
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyNew, Begun: entry != nil})
 		case is.changed:
-			// Neither a policy nor break-glass keeps a changed manifest back. An edit that no
-			// watch has shown is reported, too, so the object is read first, and so are the owners of fields that
+			// A changed manifest is applied in spite of policies and break-glass. An edit that every
+			// watch has missed is reported, too, so the object is read first, and so are the owners of fields that
 			// the manifest may have dropped.
 			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})

@@ -33,13 +33,13 @@ type Planner struct {
 	Scope Scope
 	// First reports that this process considers the objects for the first time.
 	First bool
-	// SkippedBefore are the objects whose difference was not reverted until this reconcile.
+	// SkippedBefore are the objects whose difference has stayed until this reconcile.
 	SkippedBefore map[object.Identity]*Drift
 	// digestsOutdated reports that digests of another version are still to be replaced.
 	digestsOutdated bool
-	// Waits reports that something is not done while the VidraResource is suspended.
+	// Waits reports that work waits while the VidraResource is suspended.
 	Waits bool
-	// healthDelayed reports that other objects are not healthy, which the status names later.
+	// healthDelayed reports that other objects are unhealthy, which the status names later.
 	healthDelayed bool
 	// KindsNoticed reports that the VidraResource is enqueued when the API server begins to serve a kind.
 	KindsNoticed bool

@@ -67,8 +67,8 @@ func (o *Object) drifted(pending bool) (reason, message string, ready bool) {
 	return "", "", false
 }
 
-// WarningProblems returns the warnings about the objects of the manifest. Of those that this
-// process has not applied, the warnings in the status stand. It is never nil.
+// WarningProblems returns the warnings about the objects of the manifest. Of objects that this
+// process is still to apply, the warnings in the status stand. It is never nil.
 func (s *State) WarningProblems() []v1alpha1.Problem {
 	before := map[v1alpha1.Subject][]v1alpha1.Problem{}
 	for _, p := range s.Status.Problems {

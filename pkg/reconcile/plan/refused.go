@@ -179,7 +179,7 @@ func (p *Planner) evidenceOf(r *Refused) (now evidence) {
 	return now
 }
 
-// rests reports whether the last attempt would be refused again, as far as is known, so that none is sent before something changes.
+// rests reports whether the last attempt would be refused again, as far as is known, so that the next one waits for a change.
 func (p *Planner) rests(o *Object) bool {
 	r := o.Refused
 	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration || !o.Problem.Until.IsZero() && !p.Now.Before(o.Problem.Until) {
@@ -192,13 +192,13 @@ func (p *Planner) rests(o *Object) bool {
 	return r.attempts >= enough && p.evidenceOf(r) == r.evidence
 }
 
-// refusalStands reports whether no attempt is made at an object, because it would be refused again. A resync, a changed spec
+// refusalStands reports whether attempts at an object wait, because they would be refused again. A resync, a changed spec
 // or source, and a thing that the last attempt lacked, such as a right, make one in any case.
 func (p *Planner) refusalStands(o *Object) bool {
 	return !p.Scope.Resync && !p.Scope.Changed && !p.Causes.Retry && p.rests(o)
 }
 
-// RestRemovals returns no object if the removal of all of them would be refused again. Otherwise it returns all, because the
+// RestRemovals returns nil if the removal of all of them would be refused again. Otherwise it returns all, because the
 // knowledge about one decides about its containers.
 func (p *Planner) RestRemovals(ids []object.Identity) []object.Identity {
 	for _, id := range ids {

@@ -47,7 +47,7 @@ const (
 	// CRDEstablishTimeout is how long the kind of a CustomResourceDefinition in the same
 	// manifest may take to be served before that counts as a problem.
 	CRDEstablishTimeout = 30 * time.Second
-	// KindGoneTimeout is how long a kind must not have been served before its objects
+	// KindGoneTimeout is how long a kind must have been unserved before its objects
 	// count as gone.
 	KindGoneTimeout = 10 * time.Second
 	// ResyncJitter spreads resyncs over this part of their interval.
@@ -77,7 +77,7 @@ type Schedule struct {
 	Flush time.Time
 	// Suspects is when the suspects of the backstop are compared with the API server.
 	Suspects time.Time
-	// health is until when the status does not name other objects that are not healthy.
+	// health is until when the status leaves out other unhealthy objects.
 	health time.Time
 }
 
@@ -102,13 +102,13 @@ func (s *Schedule) Attempted(failed, all bool, now time.Time) {
 	}
 }
 
-// Wake is the time of a reconcile of a VidraResource without a cause, and its reason.
+// Wake is the time of an uncaused reconcile of a VidraResource, and its reason.
 type Wake struct {
 	At  time.Time
 	Why string
 }
 
-// Reasons of a reconcile without a cause.
+// Reasons of an uncaused reconcile.
 const (
 	wakeResync     = "every object is considered"
 	wakeRetry      = "what failed is tried again"
@@ -126,7 +126,7 @@ const (
 	WakeStatus     = "the status that another client wrote is corrected"
 )
 
-// Earliest returns the first of several wakes. Those without a time do not count.
+// Earliest returns the first of several wakes. Unset times are ignored.
 func Earliest(wakes []Wake) Wake {
 	var first Wake
 	for _, w := range wakes {
@@ -141,10 +141,10 @@ func Earliest(wakes []Wake) Wake {
 type Ending struct {
 	// All reports that every object was considered.
 	All bool
-	// Stalled reports that nothing can be done before a user changes the VidraResource;
-	// Blocked, that nothing or not all can be done at present, and that no event ends that.
+	// Stalled reports that all work waits until a user changes the VidraResource;
+	// Blocked, that all or some work waits at present, and that no event ends that.
 	Stalled, Blocked bool
-	// Unobserved reports that a watch has not shown an applied object yet.
+	// Unobserved reports that a watch is still to show an applied object.
 	Unobserved bool
 }
 
@@ -213,7 +213,7 @@ func (p *Planner) objectWakes() []Wake {
 	return wakes
 }
 
-// ProblemsUntil returns when the first object with a problem is considered again in any case; zero if there is no such time.
+// ProblemsUntil returns when the first object with a problem is considered again in any case, or zero.
 func (s *State) ProblemsUntil() (first time.Time) {
 	for o := range s.All() {
 		if o.Problem != nil && !o.Problem.Until.IsZero() && (first.IsZero() || o.Problem.Until.Before(first)) {

@@ -6,14 +6,14 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Scope is the work of one reconcile. It is decided once, by DecideScope, and not changed.
+// Scope is the work of one reconcile. It is decided once, by DecideScope, and stays as it is.
 type Scope struct {
 	// All reports that every object is considered, and not only those that the causes name.
 	All bool
-	// Changed reports that the spec or a source of the manifest differs from what was read
-	// last; Sources, that a source does, or may.
+	// Changed reports that the spec or a source of the manifest differs from its state at the last
+	// read; Sources, that a source does, or may.
 	Changed, Sources bool
-	// Resync reports that it is time to consider every object without a cause.
+	// Resync reports that the consideration of every object is due.
 	Resync bool
 	// Retry reports that failed objects are tried again.
 	Retry bool
@@ -26,8 +26,8 @@ type Scope struct {
 // ScopeInput are the facts that a scope is decided from.
 type ScopeInput struct {
 	Now time.Time
-	// Generation is that of the spec, Read the one that was read last, and Observed the one
-	// of the status.
+	// Generation is the generation of the spec, Read the generation that was read last, and Observed the
+	// generation in the status.
 	Generation, Read, Observed int64
 	// Finalizing reports that all objects are removed or released.
 	Finalizing bool
@@ -39,7 +39,7 @@ type ScopeInput struct {
 	Reread, AccountMissing bool
 	Causes                 trigger.Causes
 	Schedule               Schedule
-	// ProblemsUntil is when the first object with a problem is considered again in any case; zero if there is no such time.
+	// ProblemsUntil is when the first object with a problem is considered again in any case, or zero.
 	ProblemsUntil time.Time
 	// ComparesObjects reports that the backstop is on; HasSuspects, that it found suspects.
 	ComparesObjects, HasSuspects bool
@@ -58,7 +58,7 @@ func DecideScope(in ScopeInput) Scope {
 
 	heldBack := in.Observed != in.Generation
 	retries := s.Retry && !in.Schedule.Retry.IsZero()
-	// A reconcile without a cause considers all, but not one that only reports reverts.
+	// An uncaused reconcile considers all, except one that only reports reverts.
 	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !in.Causes.Report && !s.flush
 	waited := !in.ProblemsUntil.IsZero() && due(in.ProblemsUntil)
 	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || waited || s.Resync || in.Causes.All || in.Causes.Gone || in.Reread || uncaused

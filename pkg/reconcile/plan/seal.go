@@ -17,7 +17,7 @@ type SealedEntry struct {
 	sealed                        v1alpha1.ManagedResourceStatus
 }
 
-// Places are where the texts of an inventory entry stand: no text is at two of them.
+// Places are where the texts of an inventory entry stand: each text has a place of its own.
 func (s *State) Places(e *v1alpha1.ManagedResourceStatus) (digest, configuration string) {
 	return s.place("digest", e), s.place("configuration", e)
 }
@@ -28,7 +28,7 @@ func (s *State) place(text string, e *v1alpha1.ManagedResourceStatus) string {
 	return strings.Join([]string{text, string(s.UID), id.Group, id.Kind, id.Namespace, id.Name}, "/")
 }
 
-// unseal opens the inventory entry of an object as the status has it. A part that cannot be opened counts as the work of an
+// unseal opens the inventory entry of an object as the status has it. A part that fails to open counts as the work of an
 // older Vidra.
 func (s *State) unseal(o *Object) {
 	e := o.Entry

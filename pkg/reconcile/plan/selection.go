@@ -15,10 +15,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// SelectObjects finds the objects that are not as expected. When every object is
-// considered, what the watches keep is compared, which costs no request; what cannot be
-// watched is read when it is time to. again reports that objects that were skipped are compared. What the
-// loop of objects heals is not selected.
+// SelectObjects finds the objects that differ from the expectation. When every object is
+// considered, the objects in the stores of the watches are compared, which costs no request; unwatchable
+// objects are read when that is due. again reports that objects that were skipped are compared. Objects that the
+// loop of objects heals are left out.
 func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	var healed map[trigger.ObjectKey]bool
@@ -68,7 +68,7 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 }
 
 // outdated reports whether the digest of an object was computed by another version
-// of Vidra, so that nothing can be reported about it before it is applied again.
+// of Vidra, so that a report about it has to wait until it is applied again.
 func (p *Planner) outdated(o *Object) bool {
 	if !o.In(v1alpha1.ObjectApplied) || o.Entry.Digest == "" {
 		return false
@@ -85,7 +85,7 @@ func (p *Planner) recomputes() bool {
 	return now
 }
 
-// Plan decides about the work, and forgets failures of objects that are no longer wanted.
+// Plan decides about the work, and forgets failures of unwanted objects.
 func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) Plan {
 	tracing.Causes(ctx, causes)
 	s := p.State
@@ -141,7 +141,7 @@ func (p *Planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired
 // waitReasons are the reasons of problems that Suspend and HoldBack report.
 var waitReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonDependencyNotReady, v1alpha1.ReasonRevisionHeld}
 
-// HoldBack takes from a plan what waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
+// HoldBack takes from a plan the work that waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
 // whether anything waits.
 func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 	var now []Task
@@ -169,8 +169,8 @@ func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 	return todo, waits
 }
 
-// Suspend takes from a plan what is not done while the VidraResource is
-// suspended: everything but to report what was changed.
+// Suspend takes from a plan the work that stops while the VidraResource is
+// suspended: everything but the report of changes.
 func (p *Planner) Suspend(todo Plan) Plan {
 	if !p.VR.Spec.Suspend {
 		return todo

@@ -37,7 +37,7 @@ func (a Additions) Configuration() string {
 	return string(a.Policy) + ":" + strings.Join(a.Tools, ",")
 }
 
-// AdditionsOf is the policy of a VidraResource. otherwise is the policy where it has none. A mode that ignores drift ignores additions.
+// AdditionsOf is the policy of a VidraResource. otherwise is the default. A mode that ignores drift ignores additions.
 func AdditionsOf(vr *v1alpha1.VidraResource, otherwise v1alpha1.AdditionsPolicy, tools ownership.Tools) Additions {
 	policy := vr.Additions(otherwise)
 	if policy == v1alpha1.AdditionsKeep || vr.DriftMode() == v1alpha1.DriftIgnore {
@@ -66,7 +66,7 @@ func (a Additions) Undo(o *desired.Object, manager string, known ownership.Discl
 	}
 }
 
-// In returns the additions of users to an object; nothing with Keep.
+// In returns the additions of users to an object; empty with Keep.
 func (a Additions) In(live *unstructured.Unstructured, o *desired.Object, manager string, known ownership.Disclosure) ownership.Addition {
 	if live == nil || len(a.Tools) == 0 {
 		return ownership.Addition{}
@@ -98,7 +98,7 @@ type Settings struct {
 	Tools ownership.Tools
 	// Stamped reports that the annotation ownership.EditedByAnnotation of an object can be trusted.
 	Stamped bool
-	// Checks compute the health of the objects, by spec.healthChecks; nil without any.
+	// Checks compute the health of the objects, by spec.healthChecks, if any.
 	Checks *healthcheck.Checks
 	// Watched reports whether events of the objects are wanted.
 	Watched bool
@@ -106,7 +106,7 @@ type Settings struct {
 	Allowed cluster.Scope
 }
 
-// Adoption is an object that exists, and that no VidraResource owns, with the fields that its adoption would change. adopted is the answer
+// Adoption is an existing, unmanaged object, with the fields that its adoption would change. adopted is the answer
 // to a dry run of the apply, and applied is the configuration that is applied. known is the decision about values of the object.
 func (s *Settings) Adoption(key trigger.ObjectKey, live, adopted, applied *unstructured.Unstructured, known ownership.Disclosure) policy.Adoption {
 	adoption := policy.Adoption{Policy: s.Adopt}

@@ -46,8 +46,8 @@ func (p *Planner) WebhooksLast(todo Plan) Plan {
 	return todo
 }
 
-// KeepUntilApplied removes from ids, which left the manifest, the objects that are not removed yet. While an object of the
-// manifest is not applied, an object that left the manifest may be the one that it replaces. Only deletions that have begun
+// KeepUntilApplied removes from ids, which left the manifest, the objects that stay for now. While an object of the
+// manifest is still to be applied, an object that left the manifest may be the object that it replaces. Only deletions that have begun
 // continue.
 func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 	s := p.State
@@ -67,7 +67,7 @@ func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 }
 
 // unappliedIn is the end of the message about a container that KeepUntilApplied keeps: it names an object of the manifest that would be
-// deleted with the container and is not applied. It is empty if there is none.
+// deleted with the container and is still to be applied. Otherwise it is empty.
 func (s *State) unappliedIn(container object.Identity) string {
 	if !container.IsContainer() {
 		return ""
@@ -95,17 +95,17 @@ func (s *State) unappliedIn(container object.Identity) string {
 // removedWhenApplied begins the message about an object that KeepUntilApplied keeps.
 const removedWhenApplied = "left the manifest, and is removed when all that is in it is applied"
 
-// hasUnapplied reports whether an object of the manifest is not applied yet, so that objects that left it stay.
+// hasUnapplied reports whether an object of the manifest is still to be applied, so that objects that left it stay.
 func (s *State) hasUnapplied() bool {
 	return slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return unapplied(s.Objects[u.ID]) }) ||
 		slices.ContainsFunc(s.Manifest, unapplied)
 }
 
-// RemovalSettle is how long the manifest must not have had an object before the object is removed. One change may give the
+// RemovalSettle is how long the manifest must have lacked an object before the object is removed. One change may give the
 // object to another VidraResource, or to another part of the manifest, which is written a little later.
 const RemovalSettle = time.Second
 
-// PartGrace is how long an optional part of the manifest must not exist before the objects are removed that it may have had:
+// PartGrace is how long an optional part of the manifest must be absent before the objects are removed that it may have had:
 // a part that is replaced is absent in between.
 const PartGrace = 15 * time.Second
 
@@ -151,8 +151,8 @@ func (p *Planner) waitingSince() time.Time {
 // BeingReplaced is the failure of an object that is applied once its deletion has ended.
 var BeingReplaced = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is being deleted, and will be created again"}
 
-// unapplied reports whether an object of the manifest is not applied yet, so that objects that left the manifest stay. Three
-// cases do not count, because each may wait for the very object that left: an object that another owner keeps as it is, one
+// unapplied reports whether an object of the manifest is still to be applied, so that objects that left the manifest stay. Three
+// cases are ignored, because each may wait for the very object that left: an object that another owner keeps as it is, one
 // that another owner releases only when it has applied an object that left, and an object that is being deleted, such as a
 // claim that a Pod still uses.
 func unapplied(o *Object) bool {

@@ -23,9 +23,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// State is what is known of a VidraResource and its objects between two reconciles, as far
+// State is the knowledge about a VidraResource and its objects between two reconciles, as far
 // as deciding needs it. It has no lock of its own: a reconcile and the heals of single objects share
-// that of the VidraResource.
+// the lock of the VidraResource.
 type State struct {
 	UID types.UID
 	// Status as it was last written. The cache may lag behind it.
@@ -34,8 +34,8 @@ type State struct {
 	// reports that it may have had more.
 	Inherited       map[v1alpha1.Subject]string
 	InheritedInPart bool
-	// Unjudged reports that the status calls the objects drifted, and that no reconcile of this
-	// process has compared all of them: their watches have not synced.
+	// Unjudged reports that the status calls the objects drifted, and that the reconciles of this
+	// process are still to compare all of them: their watches are unsynced.
 	Unjudged bool
 	// Shards are those whose labels the objects have, as far as they were applied.
 	Shards []string
@@ -48,9 +48,9 @@ type State struct {
 	FormerClusterUID, FormerKubeconfig string
 	// Emptied reports that the inventory in the status belongs to another cluster.
 	Emptied bool
-	// AppliedAs is the account with which the manifest was last read, as the status has it.
+	// AppliedAs is the account that read the manifest last, as the status has it.
 	AppliedAs *v1alpha1.AppliedAsStatus
-	// Sources are the revisions of the artifacts from which the manifest was last read, as the status has them.
+	// Sources are the revisions of the artifacts that the manifest was last read from, as the status has them.
 	Sources []v1alpha1.SourceStatus
 	// Keys seal the digests of sensitive objects in the status.
 	Keys seal.Keys
@@ -84,18 +84,18 @@ type State struct {
 	// Schedule is when there is something to do without a cause.
 	Schedule Schedule
 
-	// PendingEvents are the changes that no Event has reported yet.
+	// PendingEvents are the changes that Events are still to report.
 	PendingEvents []events.Change
 	Unreported    Unreported
 }
 
-// Unreported are the heals and edits that no status has yet.
+// Unreported are the heals and edits that are still to be written to the status.
 type Unreported struct {
-	// Heals is the number of reverts that the status does not count yet.
+	// Heals is the number of reverts that the status is still to count.
 	Heals    int64
 	LastHeal *v1alpha1.Heal
 	HealedAt metav1.Time
-	// History are the edits that the status does not list yet.
+	// History are the edits that the status is still to list.
 	History history.Pending
 	// due is when the status was to be written, while it is being written.
 	due time.Time

@@ -1,8 +1,8 @@
 // Package policy decides whether Vidra may write to an object: whether it reverts an edit, and whether it removes an object. It is
 // pure: callers find out the facts, in the order of the questions of a decision.
 //
-// Each rule returns one value. That of an edit is [Revert], or [Leave] with a reason and a time; that of a removal is [Remove], [Keep] or
-// [Wait]. [FirstOf] combines rules about edits, and [Decide] those about removals. The reconciler, `vidra diff` and `vidra forecast` call the
+// Each rule returns one value: [Revert], or [Leave] with a reason and a time, for an edit; [Remove], [Keep] or [Wait] for a removal.
+// [FirstOf] combines rules about edits, and [Decide] those about removals. The reconciler, `vidra diff` and `vidra forecast` call the
 // same functions.
 //
 // Invariants: an unknown fact makes a removal wait; no rule turns Keep or Wait of another one into Remove.

@@ -19,7 +19,7 @@ const (
 	Mode
 	// BreakGlass is the exemption by the annotations of the object.
 	BreakGlass
-	// Unreadable is the rule of a manifest that cannot be read, so that the wanted object is unknown.
+	// Unreadable is the rule of an unreadable manifest, so that the wanted object is unknown.
 	Unreadable
 	// Dependency is spec.dependsOn: the applied configuration of the object is unknown, and the manifest has to wait.
 	Dependency
@@ -29,7 +29,7 @@ const (
 	Contention
 	// Adopt is spec.adopt, for an object that existed without an owner.
 	Adopt
-	// Apply is the annotation by which an object is created and never changed.
+	// Apply is the annotation by which an object is created and then left as it is.
 	Apply
 	// Elsewhere is the rule of an object that another Vidra installation applies.
 	Elsewhere
@@ -42,7 +42,7 @@ type Decision struct {
 	Rule Rule
 	// Reason is the part of messages that explains it to users.
 	Reason string
-	// Silent reports that the change is not reported.
+	// Silent reports that the change stays unreported.
 	Silent bool
 	// Until is the time of the next decision; zero if a change of the VidraResource or of the object brings it.
 	Until time.Time
@@ -59,7 +59,7 @@ func Leave(rule Rule, reason string, until time.Time) Decision {
 // Reverts reports whether the change is reverted.
 func (d Decision) Reverts() bool { return d.Rule == 0 }
 
-// silently returns the decision for a change that is not reported.
+// silently returns the decision for a change that stays unreported.
 func (d Decision) silently(silent bool) Decision {
 	d.Silent = silent
 	return d
@@ -148,7 +148,7 @@ func OfAdditions(policy v1alpha1.AdditionsPolicy) Decision {
 	return Leave(Additions, "spec.drift.additions is "+string(policy), time.Time{}).silently(policy == v1alpha1.AdditionsKeep)
 }
 
-// Adoption is an object that exists, and that no VidraResource owns.
+// Adoption is an existing, unmanaged object.
 type Adoption struct {
 	// Policy is spec.adopt.
 	Policy v1alpha1.AdoptPolicy

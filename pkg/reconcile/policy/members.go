@@ -7,9 +7,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Members are the objects that are deleted with their container, as far as that decides about the container: those that are kept,
-// those about which no decision was made, and those of the manifest. They are noted stage by stage, members before containers. Nil has
-// none. Reads are safe for concurrent use while nothing is noted.
+// Members are the objects that are deleted with their container, as far as that decides about the container: kept objects,
+// undecided objects, and objects of the manifest. They are noted stage by stage, members before containers. Nil is
+// empty. Reads are safe for concurrent use while nothing is noted.
 type Members struct {
 	kept, undecided, needed map[object.Identity]trigger.ObjectKey
 }
@@ -30,7 +30,7 @@ func (m *Members) Undecided(id object.Identity, key trigger.ObjectKey) {
 	m.undecided[id] = key
 }
 
-// Need notes an object that stays in the manifest, applied or not.
+// Need notes an object that stays in the manifest, applied or unapplied.
 func (m *Members) Need(id object.Identity, key trigger.ObjectKey) {
 	if m.needed == nil {
 		m.needed = map[object.Identity]trigger.ObjectKey{}
@@ -38,7 +38,7 @@ func (m *Members) Need(id object.Identity, key trigger.ObjectKey) {
 	m.needed[id] = key
 }
 
-// Decided returns the members without those about which no decision was made.
+// Decided returns the members except those that are undecided.
 func (m *Members) Decided() *Members { return &Members{kept: m.kept, needed: m.needed} }
 
 // KeptIn returns an object that would be deleted with container, and that is kept.
@@ -76,7 +76,7 @@ func memberOf(members map[object.Identity]trigger.ObjectKey, container object.Id
 }
 
 // GoesWith reports whether an object is deleted with container, which is its Namespace or the CustomResourceDefinition of its kind. With
-// an empty key, each CustomResourceDefinition of its group may be that of the object.
+// an empty key, each CustomResourceDefinition of its group may define the object.
 func GoesWith(container, id object.Identity, key trigger.ObjectKey) bool {
 	switch {
 	case container.GroupKind == object.NamespaceKind:

@@ -46,13 +46,13 @@ const (
 	Stale Reason = iota + 100
 	// Exempt is the reason of break-glass.
 	Exempt
-	// Undecided is the reason of a container with an object about which no decision was made.
+	// Undecided is the reason of a container with an undecided object.
 	Undecided
-	// ReceiversUnknown is the reason of VidraResources that cannot be listed or read, and may have the object in their manifests.
+	// ReceiversUnknown is the reason of VidraResources whose LIST or read fails, and that may have the object in their manifests.
 	ReceiversUnknown
 	// ClusterUnknown is the reason of a receiver whose destination may be the same cluster.
 	ClusterUnknown
-	// RightsUnknown is the reason of a receiver whose rights cannot be read.
+	// RightsUnknown is the reason of a receiver whose rights are unreadable.
 	RightsUnknown
 	// Moving is the reason of an object that its receiver will apply.
 	Moving
@@ -71,7 +71,7 @@ type Removal struct {
 	Reason  Reason
 	// Text is for users. Of Wait, it follows the name of the object; of the others, it is the note of the Event.
 	Text string
-	// Cause is the part of Text that does not depend on its reader.
+	// Cause is the part of Text that is the same for each reader.
 	Cause string
 	// Until is the latest end of Wait; zero if an event or a retry ends it.
 	Until time.Time
@@ -161,7 +161,7 @@ func KeptByAnnotation(live *unstructured.Unstructured) bool {
 }
 
 // Decide decides about the removal of an object. The rules are in the order of the function; the first that is not Remove decides. An
-// object that is being deleted has no further rule than those that keep it. It fails if the owners cannot be read.
+// object that is being deleted has only the rules that keep it. It fails if the owners are unreadable.
 func Decide(ctx context.Context, d Departure, facts Facts) (Removal, error) {
 	stays := d.stays()
 	if stays.Reason == Wanted || stays.Reason == NotOwned || d.Live.GetDeletionTimestamp() != nil {
@@ -212,7 +212,7 @@ func (d Departure) stays() Removal {
 	return Remove("")
 }
 
-// DecideUnshared decides about the removal of an object that no other VidraResource owns, with the last rules of [Decide]: an object that
+// DecideUnshared decides about the removal of an object whose only owner is the VidraResource, with the last rules of [Decide]: an object that
 // moved to another manifest stays, and so does a container for its contents.
 func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
 	receivers, err := facts.Receivers(ctx)
@@ -299,11 +299,11 @@ func (d Departure) unreceived(ctx context.Context, facts Facts) Removal {
 	return Remove("")
 }
 
-// UnservedKind is the kind of an object that is to be removed, and which the API server does not serve in any version.
+// UnservedKind is the kind of an object that is to be removed, and which is unserved in every version.
 type UnservedKind struct {
 	GVK schema.GroupVersionKind
-	// Definition names what defines the kind, as the CustomResourceDefinition of that name; empty if nothing does. Unknown is the error
-	// because of which Definition is unknown.
+	// Definition names the definition of the kind, as the CustomResourceDefinition of that name; empty if absent. Unknown is the error
+	// that leaves Definition unknown.
 	Definition string
 	Unknown    error
 	// Aggregated reports that an extension API server served the kind. Its objects exist as long as that keeps them.

@@ -19,13 +19,13 @@ const (
 	evenly = 6
 )
 
-// Report is the known state of an apply that has not ended.
+// Report is the known state of an apply that is under way.
 type Report struct {
 	// Total is how many objects are to be applied. Applied of them are, and Failed have failed.
 	Total, Applied, Failed int
-	// Counted reports that the counts are due. They are not if they are as in the last report that had them.
+	// Counted reports that the counts are due. They have to differ from the last report that had them.
 	Counted bool
-	// Problems are those of objects that no report had that succeeded, at most v1alpha1.MaxProblems
+	// Problems are problems of objects that all successful reports lack, at most v1alpha1.MaxProblems
 	// in all reports.
 	Problems []v1alpha1.Problem
 }

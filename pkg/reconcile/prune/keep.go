@@ -33,8 +33,8 @@ type stayed struct {
 	key   trigger.ObjectKey
 }
 
-// readAsVidra reads, as Vidra itself, an object that the account of the VidraResource may not
-// read; nil if it is absent.
+// readAsVidra reads, as Vidra itself, an object that is forbidden to the account of the
+// VidraResource; nil if it is absent.
 func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live *unstructured.Unstructured, known bool) {
 	if a.Applier.User == "" {
 		return nil, false
@@ -43,8 +43,8 @@ func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live 
 	return live, err == nil
 }
 
-// removeUnread returns the outcome for an object that the account of the VidraResource may not read, which failed. An object
-// that is absent, or is not ours, needs no removal. The outcome is the same for both, so that it does not show which
+// removeUnread returns the outcome for an object that is forbidden to the account of the VidraResource, which failed. An object
+// that is absent, or foreign, needs no removal. The outcome is the same for both, so that it conceals which
 // objects exist.
 func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, failed error) Removal {
 	live, known := a.readAsVidra(ctx, key)

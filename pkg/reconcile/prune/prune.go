@@ -25,7 +25,7 @@ import (
 
 // Removal is the outcome of the removal of one object.
 type Removal struct {
-	// Gone reports that the object is no longer ours: it is absent, or others
+	// Gone reports that the object has ceased to be ours: it is absent, or others
 	// own it.
 	Gone bool
 	// Absent reports that it is absent.
@@ -35,26 +35,26 @@ type Removal struct {
 	Deleted, blocked bool
 	waitsFor         string
 	// version is the resourceVersion of the object that is being deleted, if it was read, and blockedAt is when its deletion counts as
-	// blocked; zero if it never does.
+	// blocked, or zero.
 	version   string
 	blockedAt time.Time
 	// Released reports that our fields were released and others still own it.
 	Released bool
 	// unmanaged reports that it was left in place, unmanaged.
 	unmanaged bool
-	// missing reports that its kind is unserved, in no version; goneWithKind, that the kind was deleted, and the object
+	// missing reports that its kind is unserved, in every version; goneWithKind, that the kind was deleted, and the object
 	// with it.
 	missing, goneWithKind bool
 	// kept reports that the object itself asks to be left in place; unsure, that this is
-	// not known.
+	// unknown.
 	kept, unsure bool
 	// outOfScope refuses all requests about it; nil if they are sent.
 	outOfScope *object.Failure
-	// waits is the decision that delays the removal; the zero value if there is none.
+	// waits is the decision that delays the removal; else the zero value.
 	waits policy.Removal
 	// note is the note of the Event about the removal.
 	note string
-	// skipped reports that it did not begin, because the reconcile was interrupted.
+	// skipped reports that it was left out, because the reconcile was interrupted.
 	skipped bool
 	// key is the object.
 	key trigger.ObjectKey
@@ -86,8 +86,8 @@ type Remover struct {
 	exclusions *exclusions
 }
 
-// remove deletes or releases an object: it deletes the object if no other VidraResource owns it
-// with us, and otherwise releases our fields only. An object that is not ours at this
+// remove deletes or releases an object: it deletes the object if this VidraResource is its only
+// owner, and otherwise releases our fields only. An object that is not ours at this
 // moment is unchanged.
 func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
 	done := a.removeIn(ctx, e)
@@ -178,7 +178,7 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 	return done
 }
 
-// disclosureOf decides about values of an object that the manifest does not have any more.
+// disclosureOf decides about values of an object that has left the manifest.
 func disclosureOf(e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstructured) ownership.Disclosure {
 	return ownership.Disclose(ownership.Sensitivity(e.Sensitive), false, false).With(live)
 }
@@ -237,8 +237,8 @@ func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstr
 	return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
 }
 
-// handOver releases an object that others own, and retries their applies. If they only claim the object, or have not applied
-// it yet, the first of them gets our fields: without them the object might be empty, or refused, until that owner
+// handOver releases an object that others own, and retries their applies. If they only claim the object, or are still to apply
+// it, the first of them gets our fields: without them the object might be empty, or refused, until that owner
 // applies it, and an apply removes those that its manifest lacks.
 func (a *Remover) handOver(ctx context.Context, about *departure, others []owners.CoOwner) Removal {
 	done, key, live := Removal{}, about.key, about.of.Live
@@ -253,7 +253,7 @@ func (a *Remover) handOver(ctx context.Context, about *departure, others []owner
 	return a.retry(done, others...)
 }
 
-// retry has the other owners of a released object attempt its apply at once, without waiting for their watch, which may be behind.
+// retry has the other owners of a released object attempt its apply at once, ahead of their watch, which may be behind.
 func (a *Remover) retry(done Removal, others ...owners.CoOwner) Removal {
 	if !done.Released {
 		return done

@@ -18,7 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// release leaves an object in place, without a trace of us: our fields are unmanaged then. An apply of nothing would remove
+// release leaves an object in place, without a trace of us: our fields are unmanaged then. An empty apply would remove
 // them. The label stays while another VidraResource needs it.
 func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
 	metadata := a.withoutMarks(live)
@@ -56,7 +56,7 @@ func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
 	return metadata
 }
 
-// releaseShared releases our fields by applying none to the object that was read. If the
+// releaseShared releases our fields by an empty apply to the object that was read. If the
 // others have released it at the same time, it has no owner, and is deleted.
 func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 	key, live := about.key, about.of.Live
@@ -96,7 +96,7 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 }
 
 // unlisted are the annotations, as a merge patch has them, that take an owner from the
-// list that the first operator kept; none if it is not in it.
+// list that the first operator kept; empty if it is absent from it.
 func unlisted(live *unstructured.Unstructured, owner string) map[string]any {
 	names := owners.Listed(live)
 	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == owner })

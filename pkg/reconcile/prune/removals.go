@@ -47,7 +47,7 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 // staleFor is how long an answer of Stale counts: removals may wait for slow ones.
 const staleFor = time.Second
 
-// staleSince returns Stale with an answer that is not older than staleFor. It is safe for concurrent use.
+// staleSince returns Stale with an answer that is at most staleFor old. It is safe for concurrent use.
 func (a *Remover) staleSince(ctx context.Context) func() error {
 	var mu sync.Mutex
 	var asked time.Time

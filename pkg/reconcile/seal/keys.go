@@ -23,7 +23,7 @@ const (
 // Keys seal the parts of the status about objects with withheld values, so that no reader without a key can guess a value from
 // it. A sealed text is the HMAC-SHA256 of the text, and the text itself masked with another HMAC, so that an operator that
 // starts again knows its last apply without reading the objects (the construction is SIV, see RFC 5297). The same text at the
-// same place is sealed the same way, so that a status does not change without need. All keys open; the first one seals.
+// same place is sealed the same way, so that a status changes only when needed. All keys open; the first one seals.
 type Keys [][]byte
 
 // NewKey makes a key.
@@ -82,7 +82,7 @@ func mask(key, tag []byte, text string) []byte {
 	return masked
 }
 
-// hmacOf is the HMAC-SHA256 of parts that hold no zero byte, but for the last one.
+// hmacOf is the HMAC-SHA256 of parts that are free of zero bytes, except the last one.
 func hmacOf(key []byte, parts ...string) []byte {
 	h := hmac.New(sha256.New, key)
 	_, _ = h.Write([]byte(strings.Join(parts, "\x00"))) // it never fails

@@ -29,7 +29,7 @@ const (
 type Store struct {
 	// Secrets reads and makes the Secret.
 	Secrets typedcorev1.SecretsGetter
-	// Namespace is the namespace of the operator. Without it a key of the process is used.
+	// Namespace is the namespace of the operator. If it is empty, a key of the process is used.
 	Namespace string
 	// Log has the reason to use a key of the process.
 	Log logr.Logger
@@ -39,8 +39,8 @@ type Store struct {
 	keys Keys
 }
 
-// Get returns the keys. With a key of the process, which nothing that was sealed before
-// can be opened with, each sensitive object is applied once after a restart.
+// Get returns the keys. With a key of the process, which fails to open earlier
+// texts, each sensitive object is applied once after a restart.
 func (k *Store) Get(ctx context.Context) (Keys, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 const maxDetails = 64 << 10
 
 // withDetails sets the messages of the entries of an inventory, and returns it. problems are the listed ones, the worst first,
-// so that no message changes more often than the list. Health that does not fit into maxDetails is left out, the health of
+// so that messages change as rarely as the list. Health beyond maxDetails is left out, the health of
 // healthy objects first.
 func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.Problem) []v1alpha1.ManagedResourceStatus {
 	messages := make(map[v1alpha1.Subject]string, len(problems))
@@ -54,7 +54,7 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 // maxOthers is how many bytes the records of fields of other managers have together, as JSON.
 const maxOthers = 48 << 10
 
-// withOthers removes the records that do not fit into maxOthers from the entries of an inventory.
+// withOthers removes the records beyond maxOthers from the entries of an inventory.
 func withOthers(entries []v1alpha1.ManagedResourceStatus) []v1alpha1.ManagedResourceStatus {
 	room := maxOthers
 	for i := range entries {
@@ -67,9 +67,9 @@ func withOthers(entries []v1alpha1.ManagedResourceStatus) []v1alpha1.ManagedReso
 	return entries
 }
 
-// Changed reports whether a status is to be written, because it differs from the one before. New parts that an earlier version
-// did not write, which are healthy objects, the fields of other managers, the kubeconfig, the cluster and the account, wait
-// for the next write: an upgrade writes nothing.
+// Changed reports whether a status is to be written, because it differs from the status before. New parts that an earlier version
+// left out, which are healthy objects, the fields of other managers, the kubeconfig, the cluster and the account, wait
+// for the next write: an upgrade leaves statuses as they are.
 func Changed(before, after v1alpha1.VidraResourceStatus) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false

@@ -14,7 +14,7 @@ import (
 // exact are the reasons whose messages are always up to date: finalizers are removed one by one, and expressions corrected one by one.
 var exact = []string{v1alpha1.ReasonDeletionBlocked, v1alpha1.ReasonHealthCheckInvalid}
 
-// healthProblems returns the objects that are not healthy. While they are the same, so are
+// healthProblems returns the unhealthy objects. While they are the same, so are
 // their messages, which count replicas for instance.
 func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	if o.Health == nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// Inventories has the inventory of each VidraResource as it was last written, so that the cache of VidraResources does not
-// keep it once more. It is safe for concurrent use. The zero value is usable.
+// Inventories has the inventory of each VidraResource as it was last written, so that the cache of VidraResources may
+// drop it. It is safe for concurrent use. The zero value is usable.
 type Inventories struct {
-	// written has lists of entries, which must not be changed, by the names of the VidraResources.
+	// written has lists of entries, which must stay as they are, by the names of the VidraResources.
 	written sync.Map
 	// dropped has the number of bytes that the cache drops of each VidraResource, by name.
 	dropped sync.Map
@@ -21,7 +21,7 @@ type Inventories struct {
 // Refuse notes that a VidraResource is too large with the bytes that the cache drops.
 func (i *Inventories) Refuse(name string) { i.refused.Store(name, i.Dropped(name)) }
 
-// Accept notes that a VidraResource is not too large.
+// Accept notes that a VidraResource is small enough.
 func (i *Inventories) Accept(name string) { i.refused.Delete(name) }
 
 // Lightened reports whether the cache drops less of a VidraResource than when it was too large.
@@ -47,7 +47,7 @@ func (i *Inventories) Dropped(name string) int {
 	return n
 }
 
-// Write notes an inventory that is about to be written, which must not be changed any more.
+// Write notes an inventory that is about to be written, and must stay as it is from now on.
 func (i *Inventories) Write(name string, entries []v1alpha1.ManagedResourceStatus) {
 	i.written.Store(name, entries)
 }
@@ -59,7 +59,7 @@ func (i *Inventories) Forget(name string) {
 	i.refused.Delete(name)
 }
 
-// Share replaces the inventory of a VidraResource that was read by the written one. It reports false, and changes nothing, if
+// Share replaces the inventory of a VidraResource that was read by the written one. It only reports false if
 // they differ, or an entry has a part of its own, such as BreakGlass.
 func (i *Inventories) Share(vr *v1alpha1.VidraResource) bool {
 	entries, found := i.written.Load(vr.Name)

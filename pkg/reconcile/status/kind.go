@@ -51,7 +51,7 @@ func beingReplaced(r apply.Result) *object.Failure {
 		display.Truncate(deletion.WaitsFor(found), object.MaxMessage)}
 }
 
-// terminating returns the object of a result that is being deleted; nil if none is known.
+// terminating returns the object of a result that is being deleted; else nil.
 func terminating(r apply.Result) *unstructured.Unstructured {
 	for _, live := range []*unstructured.Unstructured{r.Live, r.Task.Cause.Found} {
 		if live != nil && live.GetDeletionTimestamp() != nil {

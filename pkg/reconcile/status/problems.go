@@ -89,7 +89,7 @@ func sortBySeverity(all []v1alpha1.Problem) {
 	})
 }
 
-// unread reports that the reconcile could not read the manifest or reach the destination.
+// unread reports that the reconcile failed to read the manifest or to reach the destination.
 func (o *Outcome) unread() bool { return o.Stalled != nil || o.Blocked != nil }
 
 // known returns the problems that a reconcile knows.
@@ -130,8 +130,8 @@ func (o *Outcome) known(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem 
 	return append(all, o.warnings...)
 }
 
-// mayStand reports whether a problem of the status before, which the reconcile does not know,
-// may not be over. waits reports that its object waits for something.
+// mayStand reports whether a problem of the status before, which is unknown to the reconcile,
+// may still stand. waits reports that its object waits for something.
 func (o *Outcome) mayStand(p *v1alpha1.Problem, waits bool) bool {
 	reported := events.IsProblem(p.Reason) && p.Reason != v1alpha1.ReasonDestinationUnreachable
 	switch p.Conditions[0] {
@@ -159,7 +159,7 @@ func inCondition(all []v1alpha1.Problem, condition string) []v1alpha1.Problem {
 	return some
 }
 
-// bounded returns as many problems as a status may have, and how many it does not list.
+// bounded returns as many problems as a status may have, and how many it leaves out.
 func bounded(all []v1alpha1.Problem) ([]v1alpha1.Problem, int32) {
 	room := maxProblems
 	for i := range all {
@@ -172,7 +172,7 @@ func bounded(all []v1alpha1.Problem) ([]v1alpha1.Problem, int32) {
 }
 
 // describe returns the reason of a condition, and a message that names its problems, which
-// are sorted; nothing if there are none. managed is the inventory.
+// are sorted; else empty. managed is the inventory.
 func describe(all []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus) (reason, message string) {
 	if len(all) == 0 {
 		return "", ""

@@ -10,7 +10,7 @@ import (
 )
 
 // noteFirstReady notes in a status when Ready became True for the first time. A status that an earlier version
-// wrote does not have that: there it is when Ready, which becomes False now, became True.
+// wrote lacks that: there it is when Ready, which becomes False now, became True.
 func noteFirstReady(before, after *v1alpha1.VidraResourceStatus, now time.Time) {
 	if after.FirstReadyTime != nil {
 		return

@@ -218,8 +218,8 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	}
 }
 
-// RecordBlocked notes the objects that are not applied by this reconcile: those whose kind is
-// not served, and those that failed and have to wait. A kind whose
+// RecordBlocked notes the objects that this reconcile leaves out: those whose kind is
+// unserved, and those that failed and have to wait. A kind whose
 // CustomResourceDefinition is in the same manifest is waited for in silence.
 func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	s := p.Plan.State

@@ -30,8 +30,8 @@ func withNearLimit(warnings []v1alpha1.Problem, near bool) []v1alpha1.Problem {
 		v1alpha1.ConditionWarnings))
 }
 
-// TooLarge returns the reason for which a VidraResource would not fit into the API server with the status that its manifest
-// makes; nil if it does. Nothing is written then. It notes in the state whether the VidraResource is near the limit. dropped
+// TooLarge returns the reason that a VidraResource would be too large for the API server with the status that its manifest
+// makes; else nil. With a reason, nothing is written. It notes in the state whether the VidraResource is near the limit. dropped
 // is the number of its bytes that the cache drops.
 func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Failure {
 	vr := of.DeepCopy()

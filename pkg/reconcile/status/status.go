@@ -30,19 +30,19 @@ type Outcome struct {
 	// Source is the obstacle to reading parts of the manifest, while the parts of the last read
 	// are kept.
 	Source *object.Failure
-	// Waiting is why a newer manifest is not applied yet; nil if none waits.
+	// Waiting is the reason that a newer manifest is still to be applied; else nil.
 	Waiting *object.Failure
 	// objects are the problems of the objects, in their order.
 	objects []v1alpha1.Problem
-	// Unobserved is an object that its watch has not shown as it was applied; nil if there is
-	// none.
+	// Unobserved is an object that its watch is still to show as it was applied, if
+	// any.
 	Unobserved *v1alpha1.ProblemObject
 	// wait reports that Ready waits for health, as far as it is known.
 	wait   bool
 	Health *plan.HealthReport
-	// warnings are those of the API server; nil if it is unknown which there are.
+	// warnings are the warnings of the API server; nil if unknown.
 	warnings []v1alpha1.Problem
-	// Deleting reports that the VidraResource is being deleted; Finalizers are those of other
+	// Deleting reports that the VidraResource is being deleted; Finalizers are the finalizers of other
 	// controllers that it still has when its objects are gone.
 	Deleting   bool
 	Finalizers string
@@ -62,12 +62,12 @@ type Outcome struct {
 	watches map[watchregistry.Key]watchregistry.Status
 	// failingSources are the watches of spec.manifestFrom that fail.
 	failingSources map[string]watchregistry.Status
-	// shards are those whose labels the objects have, and kubeconfig and clusterUID are those of the destination.
+	// shards are the shards whose labels the objects have; kubeconfig and clusterUID belong to the destination.
 	shards                 []string
 	kubeconfig, clusterUID string
-	// appliedAs is the account with which the manifest was last read.
+	// appliedAs is the account that read the manifest last.
 	appliedAs *v1alpha1.AppliedAsStatus
-	// sources are the revisions of the artifacts from which the manifest was last read.
+	// sources are the revisions of the artifacts that the manifest was last read from.
 	sources []v1alpha1.SourceStatus
 	// Synced reports that this reconcile applied the rest of the manifest.
 	Synced bool
@@ -101,7 +101,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 }
 
 // Applying returns the status while objects are applied that the inventory lists for the first
-// time. listed reports that an annotation has the inventory: the status has not, as it costs the API server by its size.
+// time. listed reports that an annotation has the inventory: the status leaves it out, as it costs the API server by its size.
 func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedResourceStatus, listed bool, now time.Time) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
 	if !listed {
@@ -132,8 +132,8 @@ func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedRes
 // server refuses more than 32 KiB.
 const maxCondition = 8192
 
-// Summarize makes the status of a VidraResource from what it was and from what
-// a reconcile knows.
+// Summarize makes the status of a VidraResource from the status before and from the
+// knowledge of a reconcile.
 func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
 	if o.All && !o.waits {
@@ -159,7 +159,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 			Type: kind, Status: value, Reason: reason, Message: display.Truncate(message, maxCondition), ObservedGeneration: after.ObservedGeneration,
 		})
 	}
-	// True while there are problems, and otherwise not in the status.
+	// True while there are problems, and otherwise absent from the status.
 	standing := func(kind string, holds bool, reason, message string) {
 		if holds {
 			set(kind, metav1.ConditionTrue, reason, message)
@@ -214,8 +214,8 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	return after
 }
 
-// lastError returns the message of what is wrong, for users of the first operator: that of
-// Ready, or of the worst problem that is not known to be over.
+// lastError returns the message of the fault, for users of the first operator: the message of
+// Ready, or of the worst problem that may still stand.
 func lastError(ready metav1.Condition, all []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus) string {
 	switch {
 	case ready.Status == metav1.ConditionTrue:
@@ -229,7 +229,7 @@ func lastError(ready metav1.Condition, all []v1alpha1.Problem, managed []v1alpha
 	return display.Truncate(message, maxCondition)
 }
 
-// skipped reports whether a reason means that Vidra changes nothing.
+// skipped reports whether a reason means that Vidra leaves objects as they are.
 func skipped(reason string) bool {
 	return reason == v1alpha1.ReasonRevisionHeld || reason == v1alpha1.ReasonDriftDetected || reason == v1alpha1.ReasonSuspended || reason == v1alpha1.ReasonDeletionSuspended
 }
@@ -255,7 +255,7 @@ func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
 	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
 }
 
-// watchProblems returns the kinds that cannot be watched, or not yet. before reports whether
+// watchProblems returns the unwatched kinds. before reports whether
 // all were watched.
 func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
 	var all []v1alpha1.Problem

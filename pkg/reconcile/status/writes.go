@@ -13,7 +13,7 @@ import (
 // of the VidraResource may be late. Afterwards, another client has written it.
 const handoverTime = time.Minute
 
-// maxWrites is how many own writes of a status are remembered whose events have not come.
+// maxWrites is how many own writes of a status are remembered whose events are still to come.
 const maxWrites = 64
 
 // Writes distinguishes the writes of a status by this process from the writes of other clients. Reconciler.mu guards it.
@@ -23,7 +23,7 @@ type Writes struct {
 	Begun              time.Time
 	Read               string
 	Written, attempted bool
-	// Own are the resourceVersions that own writes made and no event has shown, oldest first.
+	// Own are the resourceVersions that own writes made and events are still to show, oldest first.
 	Own []string
 	// Writing is whether a write is under way; during are the versions that events showed
 	// meanwhile.
@@ -38,7 +38,7 @@ type Writes struct {
 // Begin notes that a write begins.
 func (w *Writes) Begin() { w.Writing, w.attempted = true, true }
 
-// Precondition returns the resourceVersion that a write requires, as the cache has it; none after the first write. The cache
+// Precondition returns the resourceVersion that a write requires, as the cache has it; empty after the first write. The cache
 // may be older than the writes of an operator before this one.
 func (w *Writes) Precondition(cached string) string {
 	if w.Written {
@@ -47,7 +47,7 @@ func (w *Writes) Precondition(cached string) string {
 	return cached
 }
 
-// Outdated reports whether vr has a status that the process before this one wrote, and that this one has not read.
+// Outdated reports whether vr has a status that the process before this one wrote, and that this one is still to read.
 func (w *Writes) Outdated(read v1alpha1.VidraResourceStatus, vr *v1alpha1.VidraResource) bool {
 	if w.attempted || vr.ResourceVersion == w.Read || time.Since(w.Begun) > handoverTime {
 		return false
@@ -71,7 +71,7 @@ func (w *Writes) Seen(version string) bool {
 	return true
 }
 
-// End notes the end of a write, and the version that it made; none if it failed. It reports
+// End notes the end of a write, and the version that it made; empty if it failed. It reports
 // whether another client wrote meanwhile.
 func (w *Writes) End(version string) (foreign bool) {
 	shown := false

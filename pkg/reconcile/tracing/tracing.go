@@ -84,7 +84,7 @@ func Object(ctx context.Context, name string, id object.Identity) (context.Conte
 	return ctx, Span{span}
 }
 
-// Causes adds the objects that are not as expected to the span of ctx, each at the time of the event that reported it.
+// Causes adds the objects that differ from the expectation to the span of ctx, each at the time of the event that reported it.
 func Causes(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

@@ -18,7 +18,7 @@ import (
 var requests = request.RequestInfoFactory{APIPrefixes: map[string]sets.Empty{"api": {}, "apis": {}}, GrouplessAPIPrefixes: map[string]sets.Empty{"api": {}}}
 
 // Transport returns a transport whose requests below a span have spans. A span ends with the header of
-// the answer. Bodies, and queries other than the dry run and the field manager, are no part of it. It
+// the answer. Bodies, and queries other than the dry run and the field manager, are left out. It
 // is a rest.Config's WrapTransport.
 func Transport(next http.RoundTripper) http.RoundTripper { return traced{next} }
 
