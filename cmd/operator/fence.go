@@ -20,7 +20,7 @@ import (
 type fence struct {
 	// renewed is when the last renewal was sent; nil before this replica leads.
 	renewed atomic.Pointer[time.Time]
-	// now is time.Now unless a test sets it.
+	// now is time.Now, except in tests.
 	now func() time.Time
 }
 

@@ -29,7 +29,7 @@ const (
 	leaderElectionID = "vidra-operator.infrahub.operators.com"
 	// renewDeadline is how long the leader tries to renew the Lease, and to give it back.
 	renewDeadline = 10 * time.Second
-	// abandonedAfter is for how many of its durations a Lease is not renewed that counts as
+	// abandonedAfter is how many of its durations an unrenewed Lease lasts before it counts as
 	// abandoned. The clocks of two machines may differ by one.
 	abandonedAfter = 2
 	// longestLease is the longest duration that a Lease may have; a longer one counts as this.
@@ -188,7 +188,7 @@ func (l *installationLock) awaitOthers(ctx context.Context) (waited bool, err er
 }
 
 // other returns the Lease of an operator of the same installation that leads in another
-// namespace; nil if there is none, or if the Leases must not be listed.
+// namespace; nil if it is absent, or if a LIST of the Leases is forbidden.
 func (l *installationLock) other(ctx context.Context) (*coordinationv1.Lease, error) {
 	leases, err := l.Client.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, l.LeaseMeta.Name).String(),

@@ -16,7 +16,7 @@ type heldLease struct {
 	// version is the resourceVersion, and renewed the time that the holder wrote.
 	version string
 	renewed time.Time
-	// expires is when this replica may acquire the Lease if the holder does not renew it.
+	// expires is when this replica may acquire the Lease if it stays unrenewed.
 	expires time.Time
 }
 
@@ -40,7 +40,7 @@ func (l *installationLock) Get(ctx context.Context) (*resourcelock.LeaderElectio
 	}
 }
 
-// awaitFree reports whether the Lease was released, deleted or not renewed for its duration, after it
+// awaitFree reports whether the Lease was released, deleted or left unrenewed for its duration, after it
 // waited for that. Otherwise the watch ended, or the right to watch is missing: the elector then asks
 // as usual, which also notices that the Lease has expired.
 func (l *installationLock) awaitFree(ctx context.Context) bool {

@@ -26,7 +26,7 @@ const (
 type logging struct {
 	logr.Logger
 	level uberzap.AtomicLevel
-	// suppressed counts the lines that are not logged, by cause.
+	// suppressed counts the suppressed lines, by cause.
 	suppressed *prometheus.CounterVec
 }
 
@@ -84,7 +84,7 @@ func (l *logging) handler(writable bool) http.Handler {
 // maxLevelBody is how long the body of a request for another level may be.
 const maxLevelBody = 1 << 10
 
-// boundedLevel is a level of the log that is never above mostVerbose.
+// boundedLevel is a level of the log that is at most mostVerbose.
 type boundedLevel struct{ zapcore.LevelEnabler }
 
 // Enabled reports whether messages of a level are logged.

@@ -21,7 +21,7 @@ const (
 	// container in bytes: config/manager sets it from resources.limits.memory.
 	memoryLimitVariable = "MEMORY_LIMIT"
 	// memoryShare is the part of it, in percent, that the garbage collector leaves to the heap. The rest is for memory
-	// that the Go runtime does not count.
+	// that the Go runtime leaves out of its count.
 	memoryShare = 90
 	// gcPercent is the growth of the heap, in percent, until the garbage collector runs again. Most of the heap of the
 	// operator is its knowledge of the objects: with the 100 of the Go runtime, garbage of a rollout takes as much memory once
@@ -55,8 +55,9 @@ func limitMemory() error {
 }
 
 // compact returns the transform of the cache of VidraResources. It removes the fields that no reconcile reads: the
-// managedFields, the annotation of kubectl apply, which has the manifest a second time, and a first inventory that does not
-// count any more. An inventory that Vidra has written is kept once, and so are texts that many entries of another one have.
+// managedFields, the annotation of kubectl apply, which has the manifest a second time, and a first inventory that has
+// become irrelevant. An inventory that Vidra has written is kept once, and so are texts that many entries of another one
+// have.
 func compact(inventories *status.Inventories) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		vr, is := obj.(*v1alpha1.VidraResource)

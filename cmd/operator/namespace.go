@@ -27,7 +27,7 @@ func ownNamespace() string {
 }
 
 // kubeconfigNamespace returns the namespace of the Secrets with kubeconfigs for the value of
-// --kubeconfig-namespace. It is unknown if neither the flag nor a Pod has it.
+// --kubeconfig-namespace. It is unknown if both the flag and the Pod lack it.
 func kubeconfigNamespace(flag, own string) (namespace string, known bool) {
 	switch flag {
 	case "":

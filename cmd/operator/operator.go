@@ -31,7 +31,7 @@ const (
 	// That is shorter than the time until another instance takes the Lease.
 	shutdownTimeout = 8 * time.Second
 	flushTimeout    = 6 * time.Second
-	// interruptedTimeout is how long reconciles may take to end that did not within shutdownTimeout,
+	// interruptedTimeout is how long reconciles may take to end that have exceeded shutdownTimeout,
 	// or that the loss of the Lease has interrupted. events.FlushTimeout comes after it.
 	interruptedTimeout = 2 * time.Second
 	// watchesPath is the path of the watches on the metrics endpoint, for clients that may get it.

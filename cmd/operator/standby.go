@@ -16,11 +16,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// standbyOwner owns the watches of a replica that does not lead. No VidraResource has its name.
+// standbyOwner owns the watches of a standby replica. No VidraResource has its name.
 var standbyOwner = watchregistry.Owner{Name: "_standby"}
 
 // standby watches, while another replica leads, the kinds of the objects that VidraResources have in the cluster of the
-// operator. When this replica leads, it need not list them first.
+// operator. When this replica leads, it has them listed already.
 type standby struct {
 	manager  manager.Manager
 	local    *cluster.Cluster
@@ -37,7 +37,7 @@ type watched struct {
 	namespace string
 }
 
-// NeedLeaderElection is false: it works while this replica does not lead.
+// NeedLeaderElection is false: it works while another replica leads.
 func (s *standby) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.

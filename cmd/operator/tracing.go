@@ -35,7 +35,7 @@ const (
 const tracesTimeout = time.Second
 
 // startTracing sends spans of reconciles to the OTLP endpoint that the environment names. Without one it
-// does nothing. stop sends the last spans; those that cannot be sent are no error of the operator.
+// does nothing. stop sends the last spans; spans that stay unsent are no error of the operator.
 func startTracing(ctx context.Context) (stop func(), err error) {
 	disabled, _ := strconv.ParseBool(os.Getenv(disabledVariable)) // anything else means false
 	if cmp.Or(os.Getenv(tracesEndpointVariable), os.Getenv(endpointVariable)) == "" || disabled || os.Getenv(exporterVariable) == "none" {

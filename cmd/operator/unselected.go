@@ -35,7 +35,7 @@ const (
 )
 
 // unselected reports the VidraResources that no operator selects, where there are several shards: no label selector matches their
-// labels, or the operators of the shard do not run. It watches the metadata of all VidraResources, and reads the Leases of the shards
+// labels, or the operators of the shard are stopped. It watches the metadata of all VidraResources, and reads the Leases of the shards
 // when the metrics are read. It implements prometheus.Collector.
 type unselected struct {
 	own       v1alpha1.Shard

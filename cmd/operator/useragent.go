@@ -16,7 +16,7 @@ func userAgent() string {
 	return fmt.Sprintf("vidra-operator/%s (%s/%s)", version.String(), runtime.GOOS, runtime.GOARCH)
 }
 
-// nameRequests has every client that is made of config send userAgent. The field UserAgent alone is not enough: the client of
+// nameRequests has every client that is made of config send userAgent. The field UserAgent alone is insufficient: the client of
 // the leader election replaces it by the name of client-go.
 func nameRequests(config *rest.Config) {
 	config.UserAgent = userAgent()

@@ -32,7 +32,7 @@ const (
 	minBackstop = time.Second
 )
 
-// complete sets the flags that the command line does not set from the file of --config. fs has
+// complete sets the flags that the command line leaves unset from the file of --config. fs has
 // been parsed.
 func (o *options) complete(fs *flag.FlagSet) error {
 	o.origins = configfile.CommandLine(fs)

@@ -56,7 +56,7 @@ func wants(count cobra.PositionalArgs, forms ...string) cobra.PositionalArgs {
 }
 
 // explainArgument returns an error about an argument that has none of the wanted forms: its form, and the command that takes
-// it. A name is no such error, because it can be part of anything.
+// it. A plain name is exempt, because it can be part of anything.
 func explainArgument(cmd *cobra.Command, arg string, wanted ...string) error {
 	form, name := formOf(arg)
 	if form == formName || slices.Contains(wanted, form) {

@@ -44,7 +44,7 @@ func oneOf(flag, value string, allowed []string) (string, error) {
 	return "", fmt.Errorf("--%s %q: want %s or %s", flag, value, strings.Join(allowed[:last], ", "), allowed[last])
 }
 
-// parseSince is when that was that is so long ago. Nothing is any time.
+// parseSince is when that was that is so long ago. Empty is any time.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -64,7 +64,7 @@ func validateNamespace(namespace string) error {
 	return nil
 }
 
-// nameRule is the rule of a name that is not valid, without the example and the regular expression that follow it.
+// nameRule is the rule of an invalid name, without the example and the regular expression that follow it.
 func nameRule(problems []string) string {
 	rule, _, _ := strings.Cut(problems[0], " (e.g. ")
 	return rule

@@ -82,7 +82,7 @@ func (k *kube) newPage(port int, allowWrites bool, operator operatorFlags) (*ui.
 	}, port)
 }
 
-// openBrowser opens an address in the browser of the user. It does not wait for it.
+// openBrowser opens an address in the browser of the user. It returns at once.
 func openBrowser(ctx context.Context, address string) error {
 	commands := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}
 	command, known := commands[runtime.GOOS]

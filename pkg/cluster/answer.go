@@ -120,7 +120,7 @@ type boundedBody struct {
 	// the whole body, may take.
 	watch  bool
 	within time.Duration
-	// failed is called with the error that a read ends with, but not for the end of the body.
+	// failed is called with the error that a read ends with, except for the end of the body.
 	failed func(err error)
 
 	// mu guards the fields below: a watch is closed while its body is being read.

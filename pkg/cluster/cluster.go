@@ -29,7 +29,7 @@ type Cluster struct {
 	// allInvalidations counts the calls of invalidateAll.
 	allInvalidations uint64
 	// invalidations counts the calls of Invalidate for each group. A discovery request that
-	// began before one is not cached.
+	// began before one stays uncached.
 	invalidations map[string]uint64
 	// versions caches the discovery of each group and version.
 	versions map[schema.GroupVersion]versionKinds
@@ -82,9 +82,9 @@ func (c *Cluster) Name() string {
 	return c.remote.server
 }
 
-// Unreachable returns the fault that keeps a remote cluster from use, and the next step; nil if it is usable, or if that
-// is not known yet. The message has no credentials. The error wraps ErrStarting while the Secrets are read for the first time.
-// It is nil for the local cluster. Unreachable neither blocks nor sends a request.
+// Unreachable returns the fault that keeps a remote cluster from use, and the next step; nil if it is usable, or if that is
+// still unknown. The message has no credentials. The error wraps ErrStarting while the Secrets are read for the first time. It
+// is nil for the local cluster. Unreachable neither blocks nor sends a request.
 func (c *Cluster) Unreachable() error {
 	if c.remote == nil {
 		return nil
@@ -92,9 +92,9 @@ func (c *Cluster) Unreachable() error {
 	return c.remote.unreachable()
 }
 
-// MaybeUnreachable reports whether requests to a remote cluster have begun to fail and it is not
-// confirmed yet that the cluster is unreachable. That is confirmed soon, without requests of the
-// caller. It neither blocks nor sends a request.
+// MaybeUnreachable reports whether requests to a remote cluster have begun to fail while it is
+// still to be confirmed that the cluster is unreachable. That is confirmed soon, without
+// requests of the caller. It neither blocks nor sends a request.
 func (c *Cluster) MaybeUnreachable() bool { return c.remote != nil && c.remote.health.unconfirmed() }
 
 // Scope returns the limits that the Secret of a remote cluster sets for its kubeconfig. The local cluster has none.
@@ -109,7 +109,7 @@ func (c *Cluster) Scope() Scope {
 }
 
 // Kubeconfig returns a digest of the kubeconfig of a remote cluster, at most 32 bytes, and namespace/name of the Secret that
-// has it. Both are empty for the local cluster, and while there is no kubeconfig. The digest is a plain hash: who knows
+// has it. Both are empty for the local cluster, and while the kubeconfig is missing. The digest is a plain hash: who knows
 // it can try to guess a password.
 func (c *Cluster) Kubeconfig() (digest, secret string) {
 	if c.remote == nil {

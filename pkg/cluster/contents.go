@@ -25,7 +25,7 @@ type Content struct {
 }
 
 // VisitNamespace calls visit with each object in a namespace that Kubernetes deletes with it, one after the other, in no order: objects of the
-// kinds that can be deleted and listed, or deleted as a collection. It fails if such a kind cannot be listed, and if it is unknown which
+// kinds that can be deleted and listed, or deleted as a collection. It fails if a list of such a kind fails, and if it is unknown which
 // kinds there are.
 func (c *Cluster) VisitNamespace(ctx context.Context, namespace string, visit func(Content)) error {
 	lists, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, discovery.ToDiscoveryInterfaceWithContext(c.discovery))
@@ -57,7 +57,7 @@ func (c *Cluster) VisitNamespace(ctx context.Context, namespace string, visit fu
 	return listers.Wait()
 }
 
-// VisitKind calls visit with each object of a kind, in all namespaces. It fails if they cannot be listed.
+// VisitKind calls visit with each object of a kind, in all namespaces. It fails if the list fails.
 func (c *Cluster) VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(Content)) error {
 	return c.visit(ctx, gvr, kind, "", visit)
 }
@@ -76,7 +76,7 @@ func (c *Cluster) visit(ctx context.Context, gvr schema.GroupVersionResource, ki
 const metadataPage = 500
 
 // VisitMetadata calls visit with the metadata of each object of a resource, in pages. It blocks until all have been
-// visited, or a page cannot be read. version is the resourceVersion of the list.
+// visited, or a page fails. version is the resourceVersion of the list.
 func VisitMetadata(ctx context.Context, of metadata.ResourceInterface, visit func(*metav1.PartialObjectMetadata)) (version string, err error) {
 	ctx = InPages(ctx)
 	limit := int64(metadataPage)

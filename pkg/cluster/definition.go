@@ -49,7 +49,7 @@ func (c *Cluster) Aggregated(ctx context.Context, gv schema.GroupVersion) (bool,
 }
 
 // DefinitionOf names the CustomResourceDefinition of a kind, or an APIService of an extension API server for its group, whether
-// they serve the kind at present or not; empty if there is neither. It fails if that is unknown.
+// they serve the kind at present or not; empty if both are missing. It fails if that is unknown.
 func (c *Cluster) DefinitionOf(ctx context.Context, kind schema.GroupKind) (string, error) {
 	if scheme.Scheme.IsGroupRegistered(kind.Group) {
 		return "", nil

@@ -23,8 +23,8 @@ var ErrStarting = errors.New("the Secrets with kubeconfigs are being read")
 
 // DestinationsOptions configure Destinations.
 type DestinationsOptions struct {
-	// Secrets reads the Secrets with the label KubeconfigLabel. It is not used before the
-	// first remote cluster is needed.
+	// Secrets reads the Secrets with the label KubeconfigLabel. It is used from the time when
+	// the first remote cluster is needed.
 	Secrets typedcorev1.SecretsGetter
 	// Namespace is where the Secrets are. Defaults to all namespaces.
 	Namespace string
@@ -33,14 +33,13 @@ type DestinationsOptions struct {
 	AllowInsecure, AllowProxies bool
 	// OnChange is called with the Name of a remote cluster when it became unreachable or
 	// reachable, or when the cause or its credentials changed. Calls are made one at a time,
-	// and one call may report several changes. It is not called before Start. Defaults to no
-	// call.
+	// and one call may report several changes. It is called from Start on. Optional.
 	OnChange func(server string)
 	// Warnings handles the warnings of the API servers. Defaults to the handler of client-go.
 	Warnings rest.WarningHandlerWithContext
 	// UserAgent is the header User-Agent of each request. Defaults to the header of client-go.
 	UserAgent string
-	// Wrap wraps the transport of each request. Defaults to none.
+	// Wrap wraps the transport of each request. Optional.
 	Wrap transport.WrapperFunc
 	// Log receives the same changes. Defaults to no log.
 	Log logr.Logger
@@ -67,7 +66,7 @@ type Destinations struct {
 	clusters map[string]*Cluster
 }
 
-// NewDestinations returns Destinations without clusters. It starts no goroutine and sends no
+// NewDestinations returns empty Destinations. It starts no goroutine and sends no
 // request.
 func NewDestinations(opts DestinationsOptions) *Destinations {
 	if opts.OnChange == nil {
@@ -89,7 +88,7 @@ func NewDestinations(opts DestinationsOptions) *Destinations {
 }
 
 // Start blocks until ctx ends. Then requests to remote clusters fail, and every goroutine has
-// ended when it returns. The Secrets are read from the first Get on, but not before Start; until
+// ended when it returns. The Secrets are read as soon as both Get and Start have been called; until
 // then a remote cluster is unreachable with ErrStarting. It is a manager.Runnable and must be
 // called once.
 func (d *Destinations) Start(ctx context.Context) error {
@@ -121,7 +120,7 @@ func (d *Destinations) readSecrets(ctx context.Context) error {
 }
 
 // ReadOnce reads the Secrets once, for a program that ends soon: it is called instead of Start, and a later change of a Secret
-// is not read. The error wraps the error of the request.
+// is ignored. The error wraps the error of the request.
 func (d *Destinations) ReadOnce(ctx context.Context) error {
 	if err := d.secrets.readOnce(ctx); err != nil {
 		return err
@@ -171,7 +170,7 @@ func (d *Destinations) Resolve(server string) (name string, matched bool, err er
 	return a.server.String(), true, nil
 }
 
-// Find returns the cluster whose API server has this URL; nil unless Get made it before.
+// Find returns the cluster whose API server has this URL; nil before Get has made it.
 func (d *Destinations) Find(server string) *Cluster {
 	name, err := NormalizeServer(server)
 	if err != nil { // then there is none
@@ -252,7 +251,7 @@ func (d *Destinations) updateRoutes() {
 	}
 }
 
-// setAllRoutes sets the routes and returns the transports that are no longer used.
+// setAllRoutes sets the routes and returns the transports that have become unused.
 func (d *Destinations) setAllRoutes() []http.RoundTripper {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -282,8 +281,8 @@ func (d *Destinations) selectAccess(server string) (*access, error) {
 	return nil, unmatched(server, d.opts.Namespace, sources.all)
 }
 
-// notify calls OnChange with the servers of the queue, until ctx ends. A server that is in the queue
-// already is not added again.
+// notify calls OnChange with the servers of the queue, until ctx ends. A server is in the queue at
+// most once.
 func (d *Destinations) notify(ctx context.Context) {
 	context.AfterFunc(ctx, d.changed.ShutDown)
 	for {

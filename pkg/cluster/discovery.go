@@ -49,10 +49,10 @@ func (d versionKinds) serves(kind string) bool {
 	return found && len(mapping.MissingVerbs) == 0
 }
 
-// Mapping returns how the API server serves gvk. The error satisfies meta.IsNoMatchError if it
-// does not; any other error means that discovery failed. Mapping sends a request for the first
-// kind of each group and version, and for a missing kind or one with missing verbs again after
-// absenceTTL.
+// Mapping returns how the API server serves gvk. The error satisfies meta.IsNoMatchError if gvk
+// is unserved; any other error means that discovery failed. Mapping sends a request for the
+// first kind of each group and version, and for a missing kind or one with missing verbs again
+// after absenceTTL.
 func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind) (Mapping, error) {
 	known, err := c.kinds(ctx, gvk.GroupVersion(), gvk.Kind)
 	if err != nil {
@@ -102,8 +102,8 @@ func (c *Cluster) invalidateAll() {
 	clear(c.versions)
 }
 
-// kinds returns the kinds of a group and version; none if the version is unserved. An empty
-// result is not cached, because owners wait for the version. The same holds for a missing kind
+// kinds returns the kinds of a group and version; empty if the version is unserved. An empty
+// result stays uncached, because owners wait for the version. The same holds for a missing kind
 // wanted, after absenceTTL.
 func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion, wanted string) (versionKinds, error) {
 	c.mu.Lock()
@@ -136,8 +136,8 @@ func (c *Cluster) kinds(ctx context.Context, gv schema.GroupVersion, wanted stri
 	return known, nil
 }
 
-// discover asks the API server for the kinds of a group and version; none if the version is not
-// served.
+// discover asks the API server for the kinds of a group and version; empty if the version is
+// unserved.
 func (c *Cluster) discover(ctx context.Context, gv schema.GroupVersion) (map[string]Mapping, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()

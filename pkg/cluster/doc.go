@@ -3,8 +3,8 @@
 //
 // Invariants: clients have no client-side rate limit, because the priority and fairness of the
 // API server knows the load; discovery requests are for one group and version, so the failure
-// of one group does not affect others; discovery is cached until the group is invalidated or a
-// missing kind is needed.
+// of one group leaves others unaffected; discovery is cached until the group is invalidated or
+// a missing kind is needed.
 //
 // A remote Cluster is permanent like the local one. Its route changes: the kubeconfig of the
 // Secret that matches its URL. So a watch continues when the Secret is rotated, and without a

@@ -16,8 +16,8 @@ type health struct {
 	limits *limits
 	// probe sends a request and reports its result to health.
 	probe func(context.Context)
-	// changed is called when the API server has become unreachable or reachable. It must not
-	// block.
+	// changed is called when the API server has become unreachable or reachable. It must return
+	// at once.
 	changed func(*failure)
 
 	// mu guards outage, asking and running.
@@ -97,7 +97,7 @@ func (h *health) limitExceeded(f *failure) {
 
 // awaitProbe probes the API server after a partial failure and blocks until the probe has ended,
 // or ctx ends. So the caller of the failed request sees the failure when the state is known.
-// Other requests do not wait.
+// Other requests continue.
 func (h *health) awaitProbe(ctx context.Context) {
 	asked := h.startProbe()
 	if asked == nil {
@@ -132,7 +132,7 @@ func (h *health) startProbe() <-chan struct{} {
 	return asked
 }
 
-// confirm reports an outage, unless it has ended.
+// confirm reports an outage that still lasts.
 func (h *health) confirm(o *outage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,7 +196,7 @@ func (h *health) failure() *failure {
 	return h.outage.failure
 }
 
-// unconfirmed reports whether there is an outage that is not confirmed yet.
+// unconfirmed reports whether there is an unconfirmed outage.
 func (h *health) unconfirmed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -45,8 +45,8 @@ type access struct {
 	scope Scope
 }
 
-// policy is the set of permitted features of a kubeconfig: insecure allows an API server whose certificate is not verified or
-// that has no TLS, proxies allows a proxy-url.
+// policy is the set of permitted features of a kubeconfig: insecure allows an API server with an unverified certificate or
+// without TLS, proxies allows a proxy-url.
 type policy struct{ insecure, proxies bool }
 
 // kubeconfigOf returns the kubeconfig in the data of a Secret.
@@ -108,7 +108,7 @@ func readContext(config *clientcmdapi.Config, name string) (*access, error) {
 		return nil, fmt.Errorf("cluster %q: server: %w", names.Cluster, err)
 	}
 	a := &access{context: name, current: name == config.CurrentContext, server: server, names: names, cluster: *cluster, user: *user}
-	// They are not used, and other tools write times into them.
+	// They are unused, and other tools write times into them.
 	a.cluster.Extensions, a.user.Extensions = nil, nil
 	return a, nil
 }

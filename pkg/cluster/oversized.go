@@ -10,7 +10,7 @@ import (
 )
 
 // oversized holds the paths of objects and kinds whose answers need too much memory. Requests for such a path fail
-// without being sent, for a time that doubles with each attempt. Other objects and kinds are not affected. The zero
+// without being sent, for a time that doubles with each attempt. Other objects and kinds are unaffected. The zero
 // value is ready for use. It is safe for concurrent use.
 type oversized struct {
 	// mu guards paths.
@@ -51,7 +51,7 @@ func (o *oversized) of(path string) error {
 		path, maxHeldBytes>>20, time.Until(p.until).Round(time.Second))
 }
 
-// isAboutObjects reports whether a request is for one or more objects, and not for discovery.
+// isAboutObjects reports whether a request is for one or more objects, rather than for discovery.
 func isAboutObjects(request *http.Request) bool {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	switch parts[0] {

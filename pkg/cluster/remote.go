@@ -28,14 +28,14 @@ type remote struct {
 	server, origin string
 	// userAgent is the header User-Agent of each request.
 	userAgent string
-	// wrap wraps the transport of each request, if it is not nil.
+	// wrap wraps the transport of each request; optional.
 	wrap transport.WrapperFunc
 	// policy is the set of permitted features of a kubeconfig.
 	policy policy
 	limits *limits
 	log    logr.Logger
 	// changed is called when the result of unreachable, or the credentials, may have changed.
-	// It must not block.
+	// It must return at once.
 	changed func(server string)
 	// credentialsChanged is called when the credentials have changed.
 	credentialsChanged func()
@@ -88,7 +88,7 @@ func (r *remote) dial(ctx context.Context, network, address string) (net.Conn, e
 }
 
 // RoundTrip implements http.RoundTripper. A request fails at once if the API server is known to
-// be unreachable, so that a reconcile does not wait for the timeout of each of its requests.
+// be unreachable, which saves a reconcile the timeout of each of its requests.
 func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 	if f := r.health.failure(); f != nil {
 		if request.Body != nil {

@@ -18,7 +18,7 @@ type route struct {
 }
 
 // setRoute makes the next request use the route of a, or fail with err. It returns the transport
-// whose idle connections are no longer needed, or nil. It is not safe for concurrent use.
+// whose idle connections may be closed, or nil. Only one goroutine may call it at a time.
 func (r *remote) setRoute(a *access, err error) http.RoundTripper {
 	old := r.route.Load()
 	if old != nil && sameRoute(old, a, err) {

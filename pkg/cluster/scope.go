@@ -42,7 +42,7 @@ func scopeOf(secret string, annotations map[string]string) Scope {
 }
 
 // LocalScope returns the scope of the local cluster for the names in --namespaces. Without names it allows everything. The
-// error quotes the text that is no name of a namespace.
+// error quotes the invalid name.
 func LocalScope(names ...string) (Scope, error) {
 	scope := Scope{}
 	for _, name := range names {
@@ -60,7 +60,7 @@ func LocalScope(names ...string) (Scope, error) {
 // IsLocal reports whether the scope limits the cluster that Vidra runs in.
 func (s Scope) IsLocal() bool { return s.secret == "" && s.namespaces != nil }
 
-// patternsIn returns the patterns of an annotation; nil if there is no annotation.
+// patternsIn returns the patterns of an annotation; nil if the annotation is missing.
 func patternsIn(annotations map[string]string, key string) []string {
 	text, found := annotations[key]
 	if !found {
@@ -93,7 +93,7 @@ func (s Scope) VidraResource(name string) error {
 // LimitsNamespaces reports whether Namespace refuses some.
 func (s Scope) LimitsNamespaces() bool { return s.namespaces != nil }
 
-// NamesNamespaces reports whether the scope names each namespace that it allows. It does not if it has
+// NamesNamespaces reports whether the scope names each namespace that it allows. It is false with
 // patterns: an author could then choose any number of namespaces.
 func (s Scope) NamesNamespaces() bool {
 	return s.namespaces != nil && !slices.ContainsFunc(s.namespaces, func(name string) bool { return strings.ContainsAny(name, `*?[\`) })

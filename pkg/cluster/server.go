@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// defaultPorts are the ports that a URL of a scheme need not name.
+// defaultPorts are the ports that a URL of a scheme may leave out.
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
 var errServer = errors.New("the URL of the API server is invalid: write it like https://host:port")
 
-// NormalizeServer returns the URL of an API server in the form for comparisons: scheme and host in lower case, no default
-// port, no trailing slash. The path is kept. The error describes an invalid URL without quoting parts that may be secret.
+// NormalizeServer returns the URL of an API server in the form for comparisons: scheme and host in lower case, without
+// default port and trailing slash. The path is kept. The error describes an invalid URL without quoting parts that may be
+// secret.
 func NormalizeServer(server string) (string, error) {
 	u, err := parseServer(server)
 	if err != nil {

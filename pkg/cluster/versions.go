@@ -36,7 +36,7 @@ func (c *Cluster) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersi
 }
 
 // versionsOf are the versions that the API server serves of a group, the preferred one
-// first; none if it does not serve the group.
+// first; empty if the group is unserved.
 func (c *Cluster) versionsOf(ctx context.Context, group string) ([]string, error) {
 	if group == "" { // which is not like the others, and has had one version ever since
 		return nil, nil

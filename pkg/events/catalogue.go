@@ -55,7 +55,7 @@ type Entry struct {
 	// VidraResource.
 	OnObject bool
 	// OnBoth is whether there are two such Events: one regards the VidraResource, the other
-	// the managed object, unless the object is in another cluster.
+	// the managed object, if that is in the same cluster.
 	OnBoth bool
 	// When describes the occurrence.
 	When string

@@ -48,8 +48,8 @@ func watchEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 // only returns a function that reports whether a reason is the given one.
 func only(reason string) func(string) bool { return func(other string) bool { return other == reason } }
 
-// destinationEvents reports that the destination answers again. problemEvents reports that it
-// does not.
+// destinationEvents reports that the destination answers again. problemEvents reports the
+// opposite.
 func destinationEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	is := readyReason(after)
@@ -62,8 +62,8 @@ func destinationEvents(owner corev1.ObjectReference, before, after v1alpha1.Vidr
 	}}
 }
 
-// healthEvents reports objects that have failed, those that have not any more, and that all objects
-// are healthy. An object that is still starting is none of them.
+// healthEvents reports objects that have failed, those that have recovered, and that all objects
+// are healthy. An object that is still starting is left out.
 func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionHealthy)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionHealthy)
@@ -84,12 +84,12 @@ func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraReso
 		"", begun(before, after, only(v1alpha1.ReasonUnhealthy), withoutMessage), after.ManagedResources, false)...)
 }
 
-// warnings are the reasons of problems that do not affect Ready, with the reasons of their Events.
+// warnings are the reasons of problems that leave Ready as it is, with the reasons of their Events.
 var warnings = []struct{ reason, event string }{
 	{v1alpha1.ReasonWarned, v1alpha1.ReasonWarned}, {v1alpha1.ReasonNearSizeLimit, v1alpha1.ReasonNearSizeLimit}, {v1alpha1.ReasonNothingMatches, ReasonUnmatchedIgnoreRules},
 }
 
-// warningEvents reports problems that do not affect Ready, and their ends.
+// warningEvents reports problems that leave Ready as it is, and their ends.
 func warningEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus) []Event {
 	var all []Event
 	for _, w := range warnings {

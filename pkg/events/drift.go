@@ -9,7 +9,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// driftEvents reports drift that is not reverted, for the VidraResource and for the object, contention and
+// driftEvents reports unreverted drift, for the VidraResource and for the object, contention and
 // its end, and replacement.
 func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 	means := meanings[change.Action]

@@ -44,8 +44,8 @@ func (c Change) name() string {
 	return Name(c.Object)
 }
 
-// BriefNote returns the note of an Event about an edit of an object without the name of the object at its begin, and without
-// the place of the change at its end.
+// BriefNote returns the note of an Event about an edit of an object without the name of the object at its begin and the
+// place of the change at its end.
 func BriefNote(note string, ref corev1.ObjectReference) string {
 	for _, name := range []string{Name(ref), qualified(ref)} {
 		note = strings.TrimPrefix(note, name+": ")

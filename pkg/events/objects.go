@@ -33,8 +33,8 @@ type Object struct {
 	name string
 }
 
-// ObjectsOf returns the objects that the annotation of a Kubernetes Event names; none if it
-// has no such annotation, or one that Vidra did not write.
+// ObjectsOf returns the objects that the annotation of a Kubernetes Event names; nil if such an
+// annotation is absent, or malformed, as another program may have written it.
 func ObjectsOf(annotations map[string]string) []corev1.ObjectReference {
 	var named []corev1.ObjectReference
 	if json.Unmarshal([]byte(annotations[ObjectsAnnotation]), &named) != nil {
@@ -44,7 +44,7 @@ func ObjectsOf(annotations map[string]string) []corev1.ObjectReference {
 }
 
 // Annotations returns the annotations of the Kubernetes Event: the objects that it is about, as
-// many as fit; nil if it is about no more than one, which is related.
+// many as fit; nil if it is about at most one, which is related.
 func (e Event) Annotations() map[string]string {
 	if len(e.Objects) < 2 {
 		return nil

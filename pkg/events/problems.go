@@ -54,7 +54,7 @@ func problemEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraRes
 	return all
 }
 
-// followed adds to the messages of problems that ended the present state of their objects, where these are not ready for another reason: an
+// followed adds to the messages of problems that ended the present state of their objects, where these are unready for another reason: an
 // object that waits for the deletion of its kind has not recovered.
 func followed(over []v1alpha1.Problem, after v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	now := map[v1alpha1.Subject]string{}
@@ -79,8 +79,8 @@ func recoveredEvents(owner corev1.ObjectReference, action string, over []v1alpha
 	return eventOf(Event{Type: normal, Reason: ReasonRecovered, Action: action, Regarding: owner}, noLonger, over, managed, true)
 }
 
-// gone returns the problems with a reason that a status has and a later one has not. If the later status does not list
-// all, none is known to be over.
+// gone returns the problems with a reason that a status has and a later one lacks. If the later status lists only
+// some, none is known to be over.
 func gone(before, after v1alpha1.VidraResourceStatus, reason string, key func(v1alpha1.Problem) problemKey) []v1alpha1.Problem {
 	if after.UnlistedProblems > 0 {
 		return nil
@@ -116,7 +116,7 @@ func withoutMessage(p v1alpha1.Problem) problemKey {
 	return problemKey{subject: p.Subject(), reason: p.Reason}
 }
 
-// begun returns the problems with some reasons that a status has and an earlier one has not.
+// begun returns the problems with some reasons that a status has and an earlier one lacks.
 // After a status of an earlier version, which lists none, only a problem of the VidraResource
 // with another reason is new. One that is known of no object stands for all.
 func begun(before, after v1alpha1.VidraResourceStatus, some func(reason string) bool, key func(v1alpha1.Problem) problemKey) []v1alpha1.Problem {
@@ -135,7 +135,7 @@ func begun(before, after v1alpha1.VidraResourceStatus, some func(reason string) 
 }
 
 // ended returns the problems of a status that a later one lacks: its object has no problem of another kind either, and the
-// drift of its object was not reverted, which DriftCorrected reports. If the later status does not list all, problems of
+// drift of its object was not reverted, which DriftCorrected reports. If the later status lists only some, problems of
 // applied objects alone are known to be over.
 func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alpha1.Problem {
 	open := map[v1alpha1.Subject]bool{}
@@ -164,7 +164,7 @@ func ended(before, after v1alpha1.VidraResourceStatus, changes []Change) []v1alp
 	})
 }
 
-// withoutUnlisted returns the problems that a later status would list if they lasted, although it does not list all: problems
+// withoutUnlisted returns the problems that a later status would list if they lasted, although it lists only some: problems
 // of applied objects that had failed.
 func withoutUnlisted(was []v1alpha1.Problem, after v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	applied := map[v1alpha1.Subject]bool{}
@@ -212,7 +212,7 @@ func grouped(all []v1alpha1.Problem, by func(v1alpha1.Problem) string) [][]v1alp
 	return groups
 }
 
-// eventOf returns an Event with the messages of problems; none if there are none. If it is
+// eventOf returns an Event with the messages of problems, if any. If it is
 // about one object, it is related to that; otherwise it has all objects. distinct reports that another message is another
 // series.
 func eventOf(e Event, prefix string, all []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus, distinct bool) []Event {

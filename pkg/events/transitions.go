@@ -19,7 +19,7 @@ import (
 type Action string
 
 const (
-	// Created means that the object did not exist.
+	// Created means that the object was absent.
 	Created Action = "Created"
 	// Configured means that the object existed and was changed to match the manifest.
 	Configured Action = "Configured"
@@ -29,14 +29,14 @@ const (
 	Recreated Action = "Recreated"
 	// Relabelled is the revert of the label that the watches select.
 	Relabelled Action = "Relabelled"
-	// Pruned means that the object was deleted, because it is no longer in the manifest or
+	// Pruned means that the object was deleted, because it left the manifest or
 	// because its VidraResource is being deleted.
 	Pruned Action = "Pruned"
 	// Detected means that the object was changed and Vidra does not revert the change.
 	Detected Action = "Detected"
 	// Contended means that another writer keeps changing the object.
 	Contended Action = "Contended"
-	// Settled means that the object is no longer contended.
+	// Settled means that the object has stopped being contended.
 	Settled Action = "Settled"
 	// Released means that Vidra released its fields of the object, which other owners keep.
 	Released Action = "Released"
@@ -119,7 +119,7 @@ type Event struct {
 	// Fields are the fields of the object that were reverted, or that differ.
 	Fields []ownership.Change
 	// Variant separates Events that differ only in their notes. Events with the same
-	// Variant are one series, which keeps the first note. It is not written.
+	// Variant are one series, which keeps the first note. It stays in memory.
 	Variant string
 }
 

@@ -91,7 +91,7 @@ func (c *Client) Select(ctx context.Context, q Query) (*Selected, error) {
 	return c.objects.Select(ctx, q)
 }
 
-// Export returns documents for objects. Sensitive objects are left out, unless secrets is true. progress may be nil.
+// Export returns documents for objects. Sensitive objects are included only if secrets is true. progress may be nil.
 func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progress func(done, all int)) (*Exported, error) {
 	out := &Exported{Remarks: slices.Clone(from.Unread)}
 	var live []*unstructured.Unstructured
@@ -151,7 +151,7 @@ func stageOf(u *unstructured.Unstructured) manifest.Stage {
 	return manifest.StageOf(u.GroupVersionKind().GroupKind(), u.GetNamespace() != "")
 }
 
-// document returns the document of an object, and a message if it is not as small as it can be, or not complete.
+// document returns the document of an object, and a message if it could be smaller, or is incomplete.
 func (c *Client) document(ctx context.Context, live *unstructured.Unstructured) (document *unstructured.Unstructured, remark string, err error) {
 	id := object.IdentityIn(live)
 	at, err := c.objects.At(live.GroupVersionKind(), live.GetNamespace())

@@ -30,7 +30,7 @@ type reducer struct {
 	err error
 }
 
-// defaults returns the paths of the defaults of live among those of a document, as names and indexes.
+// defaults returns the paths of the defaults of live among the paths of a document, as names and indexes.
 func defaults(ctx context.Context, at dynamic.ResourceInterface, live, document *unstructured.Unstructured) ([][]string, error) {
 	r := &reducer{at: at, live: live, left: maxRequests}
 	r.find(ctx, candidates(document))
@@ -89,7 +89,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(content(a), content(b))
 }
 
-// kept are fields whose removal the API server may repair for an object that exists, and not for a new one, or that carry a meaning.
+// kept are fields whose removal the API server may repair only for an object that exists, or that carry a meaning.
 var kept = []string{"clusterIP", "nodePort", "ipFamilies", "ipFamilyPolicy", "emptyDir", "podSelector"}
 
 // candidates are the paths of a document that may be defaults: single values in maps, and empty maps and lists.
@@ -132,7 +132,7 @@ func candidates(document *unstructured.Unstructured) (paths [][]string) {
 	return paths
 }
 
-// skips reports whether a field has no defaults, or is too large to look for them.
+// skips reports whether a field lacks defaults, or is too large to look for them.
 func skips(document *unstructured.Unstructured, path []string) bool {
 	last := path[len(path)-1]
 	switch document.GroupVersionKind().GroupKind() {

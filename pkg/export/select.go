@@ -33,7 +33,7 @@ type Selected struct {
 	Objects []*unstructured.Unstructured
 	// Owned counts the objects that another object owns, and System those that Kubernetes makes by itself.
 	Owned, System int
-	// Unread describes the kinds that could not be listed.
+	// Unread describes the kinds whose LIST failed.
 	Unread []string
 }
 

@@ -26,12 +26,11 @@ type Reader struct {
 	Recursive bool
 	// Transport sends the requests for URLs. Defaults to http.DefaultTransport.
 	Transport http.RoundTripper
-	// Progress returns a writer that gets the bytes of a URL as they are read, of which there are size, or -1 if that is unknown; nil for
-	// none.
+	// Progress returns a writer that gets the bytes of a URL as they are read. size is their number, or -1 if that is unknown. Optional.
 	Progress func(name string, size int64) io.Writer
-	// Visit is called with each file and folder before it is read, also with those that a kustomization names; nil for none.
+	// Visit is called with each file and folder before it is read, also with those that a kustomization names; optional.
 	Visit func(path string)
-	// Built is called with each file of a kustomization, and its text; nil for none.
+	// Built is called with each file of a kustomization, and its text; optional.
 	Built func(path string, text []byte)
 }
 

@@ -34,7 +34,7 @@ const (
 // products are the functions whose results are as long as the product of their arguments.
 var products = []string{"replace", "join", "format"}
 
-// Checks are the checks of a VidraResource, by kind. The zero value and nil have none.
+// Checks are the checks of a VidraResource, by kind. The zero value and nil are empty.
 type Checks struct {
 	spec   []v1alpha1.HealthCheck
 	byKind map[schema.GroupKind]*Check
@@ -94,7 +94,7 @@ func Compile(spec []v1alpha1.HealthCheck, old *Checks) *Checks {
 	return c
 }
 
-// For returns the check of a kind; nil without one.
+// For returns the check of a kind, if any.
 func (c *Checks) For(kind schema.GroupKind) *Check {
 	if c == nil {
 		return nil
@@ -195,7 +195,7 @@ func program(text string) (cel.Program, error) {
 	return env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.CostTracking(meter{}))
 }
 
-// unboundedCall returns why a call may cost more than its arguments show; nil if it does not.
+// unboundedCall returns an error if a call may cost more than its arguments show.
 func unboundedCall(call ast.CallExpr) error {
 	name := call.FunctionName()
 	if slices.Contains(products, name) {
@@ -266,7 +266,7 @@ func (c *Check) Evaluate(u *unstructured.Unstructured) (status.Status, string) {
 	return status.InProgressStatus, withCondition(u, "healthChecks.current is false")
 }
 
-// withShortTexts returns a value in which no text is longer than maxText: the value itself if it has none.
+// withShortTexts returns a value with texts of at most maxText: the value itself if its texts are as short.
 func withShortTexts(value any) any {
 	switch v := value.(type) {
 	case string:

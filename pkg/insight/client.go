@@ -51,7 +51,7 @@ type Client struct {
 	events    typedeventsv1.EventsV1Interface
 	kinds     discovery.CachedDiscoveryInterface
 	mapper    meta.RESTMapper
-	// sources reads what spec.manifestFrom names.
+	// sources reads the parts that spec.manifestFrom names.
 	sources source.Kinds
 
 	// operator, config, cluster and destinations are for dry runs.

@@ -7,6 +7,6 @@
 //   - All requests go through the transport of one rest.Config, so that a test can count them. A question about an object costs at
 //     most 6 requests.
 //   - Values that are never shown are masked in the answer (ownership.Disclose decides): a renderer cannot print them.
-//   - What an answer lacks, because the user may not read it or because it is elsewhere, is in its Missing or Remarks.
+//   - The gaps of an answer, because the user may not read the data or because they are elsewhere, are in its Missing or Remarks.
 //   - Names and messages in an answer come from clusters: a renderer escapes them.
 package insight

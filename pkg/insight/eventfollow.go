@@ -88,7 +88,7 @@ func (f *eventFollower) Delete(obj any) error {
 }
 
 // Replace implements cache.ReflectorStore: it gets all Events of the moment, or of a moment ago. An Event that is missing may
-// be newer than the list, so it is not forgotten.
+// be newer than the list, so it is kept.
 func (f *eventFollower) Replace(objs []any, _ string) error {
 	all := make([]*eventsv1.Event, 0, len(objs))
 	for _, obj := range objs {

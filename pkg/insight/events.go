@@ -22,7 +22,7 @@ type EventQuery struct {
 	Target *Target
 	// Namespace of an object that the Events are about; empty for all.
 	Namespace string
-	// Reasons are the reasons of the wanted Events; none for all.
+	// Reasons are the reasons of the wanted Events; empty for all.
 	Reasons []string
 	// Type is Normal or Warning; empty for both.
 	Type string

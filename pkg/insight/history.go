@@ -27,7 +27,7 @@ type HistoryQuery struct {
 // History has the edits of managed objects that statuses hold, the newest first.
 type History struct {
 	Edits []HistoryEdit `json:"edits"`
-	// Source are the revisions of the sources of Flux from which the manifests were last read.
+	// Source are the revisions of the sources of Flux that the manifests were last read from.
 	Source []v1alpha1.SourceStatus `json:"source,omitempty"`
 	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`

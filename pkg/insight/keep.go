@@ -29,7 +29,7 @@ type Kept struct {
 	VidraResource string `json:"vidraResource"`
 	// Object is the object in messages.
 	Object string `json:"object"`
-	// Edit is what was edited, and by whom.
+	// Edit is the edit, with its author.
 	Edit string      `json:"edit"`
 	Time metav1.Time `json:"time"`
 	// Fields are the places of the edited fields.
@@ -54,8 +54,8 @@ type Kept struct {
 // keptReasons are the reasons of edits that can be kept.
 var keptReasons = []string{events.ReasonDriftCorrected, v1alpha1.ReasonDriftDetected, v1alpha1.ReasonDriftContended}
 
-// Keep returns the last edit of an object that was reverted, or that is not reverted, in the text of its manifest, or in files if there are
-// some. It writes nothing. It fails for an edit with values that are not shown.
+// Keep returns the last edit of an object that was reverted, or that is unreverted, in the text of its manifest, or in files if there are
+// some. It writes nothing. It fails for an edit with withheld values.
 func (c *Client) Keep(ctx context.Context, of Target, files []File) (*Kept, error) {
 	s, err := c.look(ctx, of)
 	if err != nil {

@@ -72,7 +72,7 @@ func newMoves(client *Client, given []*v1alpha1.VidraResource) *moves {
 	return m
 }
 
-// all returns the VidraResources as they would be after the apply. It fails with those of the apply if the others are unknown.
+// all returns the VidraResources as they would be after the apply. It fails if the others are unknown, and returns the VidraResources of the apply.
 func (m *moves) all(ctx context.Context) ([]*v1alpha1.VidraResource, error) {
 	others, err := m.others(ctx)
 	all := slices.DeleteFunc(slices.Clone(others), func(vr *v1alpha1.VidraResource) bool { return m.given[vr.Name] != nil })

@@ -33,7 +33,7 @@ type Operator struct {
 	// MaxBreakGlass is how long break-glass exempts an object at most, where spec.drift.maxBreakGlass is unset. Defaults to
 	// v1alpha1.DefaultMaxBreakGlass.
 	MaxBreakGlass *time.Duration
-	// Namespaces are the limits of the operator; none for all.
+	// Namespaces are the limits of the operator; empty for all.
 	Namespaces []string
 	// RequireServiceAccount reports that the operator refuses VidraResources that name no account.
 	RequireServiceAccount bool
@@ -81,7 +81,7 @@ func (o Operator) decisions() (d decisions, err error) {
 	return d, nil
 }
 
-// sources reads what spec.manifestFrom names, with the rights of a user. The API server forwards requests for artifacts at Services.
+// sources reads the parts that spec.manifestFrom names, with the rights of a user. The API server forwards requests for artifacts at Services.
 func (d *decisions) sources(config *rest.Config, at *cluster.Cluster) (source.Kinds, error) {
 	hosts := flux.ServiceHosts
 	if len(d.operator.ArtifactHosts) > 0 {

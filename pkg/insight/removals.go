@@ -29,7 +29,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// pruned is about the objects of the inventory that are no longer in the manifest: members before their containers, as the operator
+// pruned is about the objects of the inventory that left the manifest: members before their containers, as the operator
 // removes them.
 func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*ObjectDifference, error) {
 	uids := map[types.UID]bool{} // the API server may serve one object of the manifest in several groups
@@ -89,7 +89,7 @@ func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, 
 	return members, nil
 }
 
-// remove is about an object that is no longer in the manifest; nil if nothing happens to it.
+// remove is about an object that left the manifest; nil if nothing happens to it.
 func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, uids map[types.UID]bool, members *policy.Members) (*ObjectDifference, error) {
 	id, gvk := object.IdentityOf(e), object.GVKOf(e)
 	diff := newObjectDifference(id, gvk)

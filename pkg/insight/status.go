@@ -44,7 +44,7 @@ type Report struct {
 	Problems   []v1alpha1.Problem    `json:"problems,omitempty"`
 	Drift      *v1alpha1.DriftStatus `json:"drift,omitempty"`
 	Shards     []string              `json:"shards,omitempty"`
-	// Source are the revisions of the sources of Flux from which the manifest was last read.
+	// Source are the revisions of the sources of Flux that the manifest was last read from.
 	Source []v1alpha1.SourceStatus `json:"source,omitempty"`
 
 	// VidraResource is the whole object.

@@ -36,7 +36,7 @@ type TreeQuery struct {
 type Tree struct {
 	Objects []*Branch `json:"objects"`
 	Name    string    `json:"vidraResource"`
-	// Source are the revisions of the sources of Flux from which the manifest was last read.
+	// Source are the revisions of the sources of Flux that the manifest was last read from.
 	Source []v1alpha1.SourceStatus `json:"source,omitempty"`
 
 	// Root is the report of the VidraResource.
@@ -51,7 +51,7 @@ type Branch struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
-	// State is the state in the inventory; none for owned objects.
+	// State is the state in the inventory; empty for owned objects.
 	State string `json:"state,omitempty"`
 	// Health is the status of the object by kstatus or spec.healthChecks; Message is the reason if it is not Current.
 	Health  string       `json:"health,omitempty"`

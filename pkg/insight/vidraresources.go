@@ -23,7 +23,7 @@ import (
 type VidraResources interface {
 	// Get returns the error of the API server, such as NotFound.
 	Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error)
-	// List returns those with the labels of a selector, in the order of their names. The caller changes none of them.
+	// List returns those with the labels of a selector, in the order of their names. The caller leaves them as they are.
 	List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error)
 }
 
@@ -76,8 +76,8 @@ func (c *Client) VidraResource(ctx context.Context, name string) (*v1alpha1.Vidr
 	return vr, nil
 }
 
-// VidraResources reads the VidraResources that a label selector selects, in the order of their names. The caller changes none
-// of them. An error has the next step of the user.
+// VidraResources reads the VidraResources that a label selector selects, in the order of their names. The caller leaves them
+// as they are. An error has the next step of the user.
 func (c *Client) VidraResources(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
 	all, err := c.resources.List(ctx, selector)
 	if err != nil {

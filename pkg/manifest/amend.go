@@ -17,14 +17,14 @@ import (
 type Amendment struct {
 	// Path has names of fields and indexes of lists, from the object on.
 	Path []string
-	// Value is what a decoded JSON text has. Remove removes the field or item instead.
+	// Value is a value as a decoded JSON text has it. Remove removes the field or item instead.
 	Value  any
 	Remove bool
 }
 
 // Amend returns the text of a manifest with new values of fields of one object. at is the position that Parse gave the object. The rest of
 // the text stays: only the values themselves are replaced where they and the new ones are scalars or texts in lines, and the document is
-// written again otherwise, with its comments and its order. The result is read again: an error means that the text cannot be amended.
+// written again otherwise, with its comments and its order. The result is read again: an error means that the amendment failed.
 func Amend(text string, at Position, amendments []Amendment, opts Options) (string, error) {
 	before, err := Parse(text, opts)
 	if err != nil {
@@ -221,7 +221,7 @@ func matches(text string, at Position, a Amendment, opts Options) bool {
 	return false
 }
 
-// inPlace returns texts of a document in which the text of one value is replaced, the best first. Not each of them has the value.
+// inPlace returns texts of a document in which the text of one value is replaced, the best first. Some of them may lack the value.
 func inPlace(doc document, old *yaml.Node, value any) []string {
 	if old.Kind != yaml.ScalarNode || old.Anchor != "" || old.Style&yaml.TaggedStyle != 0 {
 		return nil
@@ -246,7 +246,7 @@ func inPlace(doc document, old *yaml.Node, value any) []string {
 	return all
 }
 
-// scalars returns the forms of a scalar, in the style of the one before first.
+// scalars returns the forms of a scalar, in the style of the former one first.
 func scalars(old *yaml.Node, value any) []string {
 	quoted, err := json.Marshal(value)
 	if err != nil {

@@ -24,7 +24,7 @@ type Error struct {
 	Namespace string
 	// Name is the object's name as far as it is known.
 	Name string
-	// Message is the fault, with the next step if that is not plain.
+	// Message is the fault, with the next step if that is unclear.
 	Message string
 }
 
@@ -93,8 +93,8 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// faultf returns an error that knows its line and nothing else yet; fault, of
-// identity, adds the rest. A line of 0 stands for "not known".
+// faultf returns an error that knows only its line so far; fault, of
+// identity, adds the rest. A line of 0 is unknown.
 func faultf(line int, format string, args ...any) *Error {
 	return &Error{Position: Position{Line: line}, Message: fmt.Sprintf(format, args...)}
 }

@@ -60,7 +60,7 @@ func isKustomization(fields map[string]any) bool {
 		"secretGenerator", "patches", "patchesStrategicMerge", "patchesJson6902", "namePrefix", "nameSuffix", "helmCharts", "commonLabels") && isAbsentOrList(fields["resources"])
 }
 
-// isAbsentOrList reports whether a value is a list, or is not there.
+// isAbsentOrList reports whether a value is a list, or is missing.
 func isAbsentOrList(value any) bool {
 	_, is := value.([]any)
 	return is || value == nil
@@ -125,7 +125,7 @@ func isJSONPatch(n *yaml.Node) bool {
 const encryptedAdvice = "is encrypted with SOPS, and Vidra decrypts nothing: decrypt it before, in CI or by the producer of the artifact, or keep the value in " +
 	"a Secret that another controller makes, such as External Secrets or Sealed Secrets"
 
-// encryptedValue is what an encrypted value begins with, and encryptedFile is found in each file that SOPS encrypted.
+// encryptedValue is the prefix of an encrypted value, and encryptedFile is found in each file that SOPS encrypted.
 const encryptedValue = "ENC[AES256_GCM,data:"
 
 var encryptedFile = regexp.MustCompile(`mac"?\s*[:=]\s*["']?ENC\[AES256_GCM,data:`)

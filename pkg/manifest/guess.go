@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// This file analyzes the text of documents that cannot be parsed. It does not decide whether a
+// This file analyzes the text of malformed documents. It does not decide whether a
 // manifest is valid: it only makes errors more useful.
 
 // templateFault reports that a line holds a template.
@@ -65,7 +65,7 @@ var (
 	inMapping = regexp.MustCompile(`^\s+(name|namespace):\s*([A-Za-z0-9.:-]{1,253})\s*$`)
 )
 
-// guessIdentity returns the identity of an object as the text of a document that cannot be parsed appears to have it.
+// guessIdentity returns the identity of an object as the text of a malformed document appears to have it.
 func guessIdentity(text string) identity {
 	var id identity
 	metadata, indent := false, 0

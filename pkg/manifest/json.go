@@ -33,7 +33,7 @@ func skipToValue(text string) string {
 	}
 }
 
-// looksLikeJSON distinguishes JSON from a YAML flow mapping, whose keys usually have no quotes. It
+// looksLikeJSON distinguishes JSON from a YAML flow mapping, whose keys are usually unquoted. It
 // decides whether the error of the JSON or of the YAML parser is returned.
 func looksLikeJSON(body string) bool {
 	body = strings.TrimLeft(body[1:], " \t\r\n")

@@ -34,7 +34,7 @@ type Position struct {
 	// Line is the first line of the object (or list item), from 1.
 	Line int
 	// Item is the object's index, from 1, in the list that holds it directly.
-	// It is 0 for an object that is not in a list.
+	// It is 0 for an object outside of a list.
 	Item int
 }
 
@@ -52,8 +52,8 @@ type Object struct {
 type Options struct {
 	// Source is the name of the text, where there are several: positions begin with it.
 	Source string
-	// MaxBytes is the largest text that is read. YAML aliases may add as much
-	// again when they are expanded, and no more. Defaults to DefaultMaxBytes.
+	// MaxBytes is the largest text that is read. YAML aliases may add at most as much again
+	// when they are expanded. Defaults to DefaultMaxBytes.
 	//
 	// Parse takes up to about 140 times the size of the text in memory until it returns:
 	// see [Weight].
@@ -86,8 +86,8 @@ type Options struct {
 //
 // An error is always of type [Errors], and then no object is returned. Two
 // objects with the same group, kind, namespace and name are an error, also when
-// their versions differ. Parse reads on after a document that it cannot read,
-// to report several in one go, and gives up after the tenth error.
+// their versions differ. Parse reads on after an unreadable document, to report several in one
+// go, and gives up after the tenth error.
 func Parse(text string, opts Options) ([]Object, error) {
 	r := newReader(opts)
 	r.seen = inventory{}
@@ -112,7 +112,7 @@ type reader struct {
 	// seen has the objects so far; nil where an object may be in the manifest twice.
 	seen inventory
 	errs Errors
-	// over reports that the manifest has too many objects, so that the rest is not read.
+	// over reports that the manifest has too many objects, so that the rest is skipped.
 	over bool
 }
 

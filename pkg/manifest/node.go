@@ -85,7 +85,7 @@ func describe(n *yaml.Node) string {
 	return "text or a number"
 }
 
-// identity is the known part of the identity of an object that could not be read.
+// identity is the known part of the identity of an unreadable object.
 type identity struct {
 	apiVersion, kind, namespace, name string
 }

@@ -170,7 +170,7 @@ func checkStrings(metadata map[string]any, field string) string {
 	return ""
 }
 
-// objectKey identifies an object: its version does not count, because the API server serves one object in all of them.
+// objectKey identifies an object: its version is ignored, because the API server serves one object in all of them.
 type objectKey struct {
 	group, kind, namespace, name string
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Stage is a step of the apply of a manifest. Objects of one stage do not depend on each other. The next stage begins when
-// they were accepted; an object whose CRD is not established yet waits for its kind.
+// Stage is a step of the apply of a manifest. Objects of one stage are independent of each other. The next stage begins when
+// they were accepted; an object whose CRD is still to be established waits for its kind.
 type Stage uint8
 
 // The stages in their order.

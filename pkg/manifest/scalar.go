@@ -42,7 +42,7 @@ func init() {
 	words[".nan"], words[".NaN"], words[".NAN"] = math.NaN(), math.NaN(), math.NaN()
 }
 
-// decimal matches numbers of YAML that are no integers of 64 bits.
+// decimal matches numbers of YAML other than integers of 64 bits.
 var decimal = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
 // scalar returns the value of a scalar as sigs.k8s.io/yaml reads it: a string,
@@ -67,8 +67,7 @@ func scalar(n *yaml.Node) (any, *Error) {
 	case tag == tagBool, tag == tagInt, tag == tagFloat, tag == tagNull:
 		return tagged(n, tag)
 	}
-	// A !!str and a !!timestamp are strings, and kubectl ignores tags that it
-	// does not know.
+	// A !!str and a !!timestamp are strings, and kubectl ignores unknown tags.
 	return n.Value, nil
 }
 
@@ -162,7 +161,7 @@ func jsonValue(value any, line int) (any, *Error) {
 	return value, nil
 }
 
-// keyText returns the text of a mapping key whose value is no string, as
+// keyText returns the text of a mapping key whose value is anything but a string, as
 // sigs.k8s.io/yaml writes it, and whether such a key is allowed.
 func keyText(value any) (text string, ok bool) {
 	switch v := value.(type) {

@@ -16,7 +16,7 @@ type syntaxProblem struct {
 	structure bool
 }
 
-// syntaxProblems explains the common messages. Others are not passed on, because they may quote the
+// syntaxProblems explains the common messages. Others are dropped, because they may quote the
 // document.
 var syntaxProblems = map[string]syntaxProblem{
 	"did not find expected key":                                    {"the indentation is not that of the lines around it, or a quote or bracket before it is not closed", true},

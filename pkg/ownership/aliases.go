@@ -8,7 +8,7 @@ import (
 )
 
 // accountName and formerAccountName are the two names of the account of a template of Pods. The API server fills each from the other
-// (Convert_v1_PodSpec_To_core_PodSpec of k8s.io/kubernetes/pkg/apis/core/v1), and no manager owns the one that it has filled. An apply
+// (Convert_v1_PodSpec_To_core_PodSpec of k8s.io/kubernetes/pkg/apis/core/v1), and the name that it has filled is unowned. An apply
 // without the name that it had removes that name alone, and the API server fills it from the other one again.
 const accountName, formerAccountName = "serviceAccountName", "serviceAccount"
 

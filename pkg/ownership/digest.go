@@ -9,13 +9,13 @@ import (
 )
 
 // digestVersion is the version of the algorithm. It is the first part of a
-// Digest's text, so that a digest that an older Vidra wrote is not mistaken for
-// a drift but recomputed.
+// Digest's text, so that a digest that an older Vidra wrote is recomputed, instead of taken for
+// a drift.
 const digestVersion = "1"
 
 // Digest identifies the fields that a manager owns in an object, with their
-// values. Digests are comparable with ==. They do not depend on the order of
-// maps, on how a number is encoded, or on the process that computed them.
+// values. Digests are comparable with ==. They are independent of the order of maps, of the
+// notation of numbers, and of the process that computed them.
 type Digest [16]byte
 
 // String is the digest with the version of its algorithm, as it stands in a
@@ -24,11 +24,10 @@ func (d Digest) String() string {
 	return digestVersion + ":" + base64.RawURLEncoding.EncodeToString(d[:])
 }
 
-// UnknownDigest stands in a status for a digest that is not known any more. It is of no
-// version.
+// UnknownDigest stands in a status for a digest that has become unknown. It is of no version.
 const UnknownDigest = "unknown"
 
-// errDigest is the error of ParseDigest for a text that is no digest of this version.
+// errDigest is the error of ParseDigest for any text but a digest of this version.
 var errDigest = errors.New("not a digest of version " + digestVersion)
 
 // ParseDigest reads the text that String wrote. It fails for a digest of
@@ -52,8 +51,8 @@ func ParseDigest(text string) (Digest, error) {
 // When managedFields has no Apply entry of manager - they were cleared, the API
 // does not track them, or manager only ever wrote with other operations - the
 // digest is made from metadata.generation, or from metadata.resourceVersion
-// where the kind has no generation. It then equals no digest of recorded
-// ownership, and recorded is false.
+// where the kind has no generation. It then differs from every digest of recorded ownership,
+// and recorded is false.
 func Of(obj *unstructured.Unstructured, manager string) (d Digest, recorded bool) {
 	e := encoders.Get().(*encoder)
 	fields := applied(obj, manager)

@@ -6,7 +6,7 @@
 // applied (KEP-555, server-side apply). A change by another writer either removes a path from that
 // set or, under the same manager, changes a value at a path in it. So a digest over the paths and
 // the live values changes if and only if an owned field changed. Status updates, fields of other
-// managers, resyncs and relists do not change it, on every kind, with or without
+// managers, resyncs and relists leave it as it is, on every kind, with or without
 // metadata.generation.
 //
 // [ReleaseFields] returns the managedFields of an object without fields that a manager gives up,
@@ -14,15 +14,15 @@
 //
 // # Invariants
 //
-// The package is pure. It does no I/O, has no state except [WithholdValues], does not modify its
-// arguments, imports nothing else of this module but pkg/internal, and is safe for concurrent use.
+// The package is pure. It does no I/O, its only state is [WithholdValues], it leaves its arguments
+// as they are, imports only pkg/internal of this module, and is safe for concurrent use.
 //
 // The package returns no values of a Secret, or of an object with the [SensitiveAnnotation]: neither as values nor in paths,
 // where values identify the items of lists. It returns the names of fields, such as the keys of a Secret's data. [Disclose]
 // decides which objects are sensitive.
 //
 // Two digests are equal if and only if the same paths are owned and their live values are equal. The order of maps, the
-// notation of numbers and the apiVersion of the object or the entry do not count: a path means the same field in each version
+// notation of numbers and the apiVersion of the object or the entry are irrelevant: a path means the same field in each version
 // that has it. A version with another name for a field has another digest, so an object is to be read through the version
 // through which it is applied. Values are compared as the server returns them: a quantity that was applied as 1000m and is
 // stored as 1 is 1 from the first digest on, defaults are unowned, and pruned fields are owned and absent.
@@ -44,12 +44,11 @@
 //	list of 1,000 items by name       900 us, 7 allocs     8 ms, 50,000 allocs
 //	ConfigMap with a value of 1 MiB   600 us, 1 alloc      600 us, 25 allocs
 //
-// A third of the time goes into sorting the keys of the owned maps, which have no
-// order, a fifth into looking them up in the object, and an eighth into SHA-256,
-// which is all that counts for values of 1 MiB: it reads 1.7 GB a second. Memory
-// is taken for the keys of list items that are not one plain string, and for the
-// index of a list of more than 16 items, without which the time would grow with
-// the square of its length.
+// A third of the time goes into sorting the keys of the owned maps, which are unordered, a
+// fifth into looking them up in the object, and an eighth into SHA-256, which is all that
+// counts for values of 1 MiB: it reads 1.7 GB a second. Memory is taken for the keys of list
+// items that are not one plain string, and for the index of a list of more than 16 items,
+// without which the time would grow with the square of its length.
 //
 // [fieldpath.Set]: https://pkg.go.dev/sigs.k8s.io/structured-merge-diff/v6/fieldpath#Set
 package ownership

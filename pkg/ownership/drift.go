@@ -19,15 +19,15 @@ const (
 	// Removed is a field, an item of a list, or a map with all that is owned in
 	// it, that was missing.
 	Removed ChangeKind = "Removed"
-	// Taken is a field that had its value but was no longer owned by the manager
-	// that applies it: another one owns it, or a user edited managedFields.
+	// Taken is a field that had its value, and that the manager that applies it had lost:
+	// another one owns it, or a user edited managedFields.
 	Taken ChangeKind = "Taken"
 	// Added is a field or an item of a list that the manager does not apply, and that came
 	// with the same edit as another change.
 	Added ChangeKind = "Added"
 )
 
-// Change is one owned field that was not as it should be.
+// Change is one owned field in an unexpected state.
 type Change struct {
 	// Path of the field as kubectl users write it:
 	// spec.template.spec.containers[name="web"].image. In a sensitive object, an
@@ -46,7 +46,7 @@ type Change struct {
 	// Restored is the value that the owner applies, written like Found. Empty where
 	// the API server keeps none of the value that was applied, as of an empty list.
 	Restored string
-	// Withheld reports that the values are not shown because the object is
+	// Withheld reports that the values are left out because the object is
 	// sensitive, or because the field is the value of an environment variable.
 	Withheld bool
 	// Manager is the field manager that owned the field when it was found.
@@ -77,7 +77,7 @@ const beforeFirstApply = "before-first-apply"
 // value is as applied, managedFields themselves count as one field that was
 // removed.
 //
-// known is the decision about the object without found and restored, which Drift adds to it.
+// known is the decision about the object before Drift adds found and restored to it.
 func Drift(found, restored *unstructured.Unstructured, manager string, known Disclosure) []Change {
 	owned := applied(restored, manager)
 	if found == nil || owned == nil {
@@ -106,7 +106,7 @@ type walker struct {
 	// entries belong to the managers that may have made a change.
 	entries []*entry
 	// unrecorded reports that the object was found without managedFields of ours,
-	// cleared that they are missing for no other reason than being deleted.
+	// cleared that they are missing only because they were deleted.
 	unrecorded, cleared bool
 	changes             []Change
 }
@@ -162,7 +162,7 @@ func digestOf(v any) Digest {
 	return e.digest()
 }
 
-// absent is the value of a field that is not there.
+// absent is the value of a missing field.
 type absent struct{}
 
 func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) {
@@ -255,7 +255,7 @@ func syntheticEntries(obj *unstructured.Unstructured) []*entry {
 }
 
 // owner is the entry that wrote path last, among those that own it, or else a field above it: a manager that wrote into a map
-// owns the map, too. Nil without one. Our own name neither removes nor takes.
+// owns the map, too. Nil: unowned. Our own name neither removes nor takes.
 func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
 	var last, above *entry
 	later := func(e, than *entry) bool { return than == nil || e.when.After(than.when) }

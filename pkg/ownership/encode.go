@@ -16,14 +16,13 @@ import (
 const (
 	// chunk is how many bytes are encoded before they are hashed.
 	chunk = 4096
-	// maxKeys is how many keys an encoder may keep room for when it is not used.
+	// maxKeys is how many keys an encoder may keep room for while it is unused.
 	maxKeys = 4096
 )
 
 // encoder hashes an encoding of owned fields. Each part of the encoding begins
-// with a tag and has its length or is closed by another, so that nothing else
-// has the same encoding. It takes the same memory for an object of any size, but
-// for the keys of its maps.
+// with a tag and has its length or is closed by another, so that each encoding is unique. It
+// takes the same memory for an object of any size, but for the keys of its maps.
 type encoder struct {
 	hash hash.Hash
 	// buf holds encoded bytes that are still to be hashed.
@@ -36,7 +35,7 @@ type encoder struct {
 	others []fieldsV1
 }
 
-// encoders holds the encoders that are not in use.
+// encoders holds the unused encoders.
 var encoders = sync.Pool{New: func() any {
 	return &encoder{hash: sha256.New(), buf: make([]byte, 0, 2*chunk), keys: make([]string, 0, 64)}
 }}
@@ -56,7 +55,7 @@ func (e *encoder) digest() Digest {
 }
 
 func (e *encoder) flush() {
-	// A hash never returns an error; see hash.Hash.
+	// The error of a hash is always nil; see hash.Hash.
 	_, _ = e.hash.Write(e.buf)
 	e.buf = e.buf[:0]
 }
@@ -118,7 +117,7 @@ func (e *encoder) owned(fields fieldsV1, live any) {
 }
 
 // hasKeylessItem reports whether a list has an item without any of the keys that key has, which is the key of another item.
-// Server-side apply cannot read such a list, and refuses all that is applied to the object. Until Kubernetes 1.36, the API
+// For server-side apply, such a list is unreadable: it refuses all that is applied to the object. Until Kubernetes 1.36, the API
 // server removes the managedFields of the object then; 1.37 keeps them as they were.
 func hasKeylessItem(live any, key string) bool {
 	list, ok := live.([]any)

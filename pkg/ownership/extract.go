@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Extract returns the configuration that manager applied to obj, with the values of obj: an apply of it changes nothing.
+// Extract returns the configuration that manager applied to obj, with the values of obj: an apply of it leaves obj as it is.
 // Fields that another manager has taken are missing. ok is false if manager applied nothing, or if obj lacks a field that it
 // owns: an apply would remove that field.
 func Extract(obj *unstructured.Unstructured, manager string) (configuration *unstructured.Unstructured, ok bool) {

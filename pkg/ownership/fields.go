@@ -41,7 +41,7 @@ func Recorded(obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// text is a string of the entry; empty if it has none of that name.
+// text is a string of the entry; empty if it lacks that name.
 func (r record) text(name string) string {
 	s, _ := r[name].(string)
 	return s
@@ -53,8 +53,7 @@ func (r record) fields() fieldsV1 {
 	return fields
 }
 
-// time is when the manager last wrote: zero, older than all others, if the entry
-// has no time.
+// time is when the manager last wrote: zero, older than all others, if the entry lacks a time.
 func (r record) time() time.Time {
 	t, err := time.Parse(time.RFC3339, r.text("time"))
 	if err != nil {
@@ -63,7 +62,7 @@ func (r record) time() time.Time {
 	return t
 }
 
-// applies reports whether the entry comes from an apply to the object itself. Its apiVersion does not matter: the API
+// applies reports whether the entry comes from an apply to the object itself. Its apiVersion is irrelevant: the API
 // server leaves it out of the identity of an applier, so that an apply through another version replaces the entry
 // (k8s.io/apimachinery/pkg/util/managedfields/internal, BuildManagerIdentifier).
 func (r record) applies() bool {

@@ -30,7 +30,7 @@ func (f Field) Pointer() string {
 }
 
 // FieldsOf lists the fields that manager applied to obj, and the fields above them, in the order of the paths. configuration
-// is the applied one, and nil if it is unknown. known is the decision about the object without obj, which FieldsOf adds to it.
+// is the applied one, and nil if it is unknown. known is the decision about the object before FieldsOf adds obj to it.
 func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[string]any, known Disclosure) (leaves, above []Field) {
 	withheld := known.With(obj).Withholds()
 	var walk func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string, known bool)
@@ -62,8 +62,8 @@ func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[
 	return leaves, above
 }
 
-// FieldsOfEntry lists the fields of an entry of the managedFields of obj, in the order of the paths, without the fields above
-// them. Tokens lead into configuration, which is nil if it is unknown.
+// FieldsOfEntry lists the fields of an entry of the managedFields of obj, in the order of the paths: only leaves. Tokens
+// lead into configuration, which is nil if it is unknown.
 func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, configuration map[string]any, known Disclosure) []Field {
 	only := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
 	only.SetAnnotations(obj.GetAnnotations())

@@ -11,7 +11,7 @@ import (
 var shownInSensitive = []string{"apiVersion", "kind", "type", "immutable"}
 
 // Mask returns an object with its withheld values replaced: all values of a sensitive object, except its metadata without
-// annotations, and values of environment variables. known is the decision about the object without obj, which Mask adds to it.
+// annotations, and values of environment variables. known is the decision about the object before Mask adds obj to it.
 // replace gets the names of fields and the indexes of lists that lead to a value.
 func Mask(obj *unstructured.Unstructured, known Disclosure, replace func(path []string, value any) any) *unstructured.Unstructured {
 	sensitive := known.With(obj).Withholds()

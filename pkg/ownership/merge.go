@@ -140,7 +140,7 @@ func elementIn(set *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
 	return fieldpath.PathElement{}, false
 }
 
-// without returns a map without the fields of ours that the configuration has dropped; nil if none is left.
+// without returns a map without the fields of ours that the configuration has dropped; nil if it becomes empty.
 func without(fields, conf map[string]any, ours *fieldpath.Set) any {
 	left := maps.Clone(fields)
 	for _, element := range elements(ours) {

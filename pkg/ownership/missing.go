@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// parents are the parents of removed fields, as a tree. nil has none.
+// parents are the parents of removed fields, as a tree. nil is empty.
 type parents struct {
 	// here reports that something that is ours was removed directly below this node, or, in a larger scope, changed.
 	here bool
@@ -23,8 +23,8 @@ type parents struct {
 // drops reports whether the configuration has dropped the child with a key.
 func (p *parents) drops(key string) bool { return p != nil && p.dropped[key] }
 
-// within returns the nodes of p at or below the parents of fields, whose names lead from the top of the object. names lead to p. It
-// returns nil if there is none.
+// within returns the nodes of p at or below the parents of fields, whose names lead from the top of the object. names lead to p.
+// nil is empty.
 func (p *parents) within(fields [][]string, names []string) *parents {
 	if p == nil {
 		return nil
@@ -234,7 +234,7 @@ func keyIn(item map[string]any, names []string) value.FieldList {
 }
 
 // configured is the value of a configuration at an element, with its name or index there. An item may leave out keys that have
-// a default: then defaulted reports whether it is the one.
+// a default: then defaulted reports whether it is the selected one.
 func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child *node, token string, found bool) {
 	v, found := n.child(element)
 	if element.FieldName != nil {
@@ -256,7 +256,7 @@ func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child 
 	return nil, "", false
 }
 
-// isScalar reports whether a value is neither a map nor a list.
+// isScalar reports whether a value is anything but a map or a list.
 func isScalar(v any) bool {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -265,7 +265,7 @@ func isScalar(v any) bool {
 	return true
 }
 
-// isEmpty reports whether the API server may keep nothing of a value.
+// isEmpty reports whether the API server may drop a value.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -16,12 +16,12 @@ type node struct {
 	live any
 	// index has the items of a long list by their keys; nil until it is needed.
 	index map[itemKey]any
-	// names are the keys of index; none for a set.
+	// names are the keys of index; empty for a set.
 	names itemNames
 }
 
 // itemKey identifies an item of a list: the values of its keys, or in
-// a set the item itself. No list of a built-in kind has more than four keys.
+// a set the item itself. Lists of built-in kinds have up to four keys.
 type itemKey [4]any
 
 // itemNames are the names of the keys in an itemKey.
@@ -143,7 +143,7 @@ func (n *node) lookUp(list []any, names itemNames, key itemKey) (item any, found
 	return item, found, true
 }
 
-// keyOfElement is the key of element in an index; ok is false if an index cannot have it.
+// keyOfElement is the key of element in an index; ok reports whether an index can have it.
 func keyOfElement(element fieldpath.PathElement) (names itemNames, key itemKey, ok bool) {
 	switch {
 	case element.Value != nil:
@@ -159,7 +159,7 @@ func keyOfElement(element fieldpath.PathElement) (names itemNames, key itemKey, 
 	return names, key, ok
 }
 
-// indexOf indexes a list by the keys names, or as a set if there are none. The
+// indexOf indexes a list by the keys names, or as a set if names is empty. The
 // first of equal items counts, as in a scan.
 func indexOf(list []any, names itemNames) map[itemKey]any {
 	index := make(map[itemKey]any, len(list))
@@ -173,7 +173,7 @@ func indexOf(list []any, names itemNames) map[itemKey]any {
 	return index
 }
 
-// keyOf is the key of an item; ok is false if it has none.
+// keyOf is the key of an item; ok reports whether it has one.
 func keyOf(item any, names itemNames) (key itemKey, ok bool) {
 	if names == (itemNames{}) {
 		key[0], ok = scalar(item)

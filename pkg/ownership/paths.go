@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Paths is a set of paths in an object, each as a hash of hashBytes bytes: sorted, and
-// without duplicates. Two paths with one hash count as one. That only leaves a field in place: a path
-// that is in the set was there before an edit.
+// Paths is a set of paths in an object, each as a hash of hashBytes bytes: sorted and unique. Two
+// paths with one hash count as one. That only leaves a field in place: a path that is in the set was
+// there before an edit.
 type Paths string
 
 // hashBytes is how many bytes a path takes in Paths.
@@ -76,11 +76,11 @@ func pathsOf(hashes []uint32) Paths {
 // Union returns the paths of two sets.
 func (p Paths) Union(other Paths) Paths { return pathsOf(append(p.hashes(), other.hashes()...)) }
 
-// Minus returns the paths that are not in another set.
+// Minus returns the paths that another set lacks.
 func (p Paths) Minus(other Paths) Paths { return pathsOf(slices.DeleteFunc(p.hashes(), other.has)) }
 
 const (
-	// maxRecorded is how many paths a record has at most. More are not recorded: then it is unknown which were there.
+	// maxRecorded is how many paths a record has at most. A larger set is unrecorded: then it is unknown which were there.
 	maxRecorded = 64
 	// recordTag is how many bytes of a record identify its subject.
 	recordTag = 3
@@ -89,7 +89,7 @@ const (
 )
 
 // Record returns the set as a text for a status: see [RecordedPaths]. subject identifies the object and the status; a record
-// that was copied to another one is not read. Empty for a set of more than maxRecorded paths.
+// that was copied to another one is ignored. Empty for a set of more than maxRecorded paths.
 func (p Paths) Record(subject string) string {
 	if len(p) > hashBytes*maxRecorded {
 		return ""
@@ -133,7 +133,7 @@ func Others(obj *unstructured.Unstructured, prefix string, except ...string) Pat
 	return pathsOf(others)
 }
 
-// Editors returns the managers that wrote paths to obj itself that are not in before.
+// Editors returns the managers that wrote paths to obj itself that before lacks.
 func Editors(obj *unstructured.Unstructured, before Paths) []string {
 	return writers(obj, func(written Paths) bool { return written.Minus(before) != "" })
 }
@@ -154,7 +154,7 @@ func writers(obj *unstructured.Unstructured, wanted func(written Paths) bool) []
 	return managers
 }
 
-// appendPaths appends the hashes of the paths in fields that are not in applied as well.
+// appendPaths appends the hashes of the paths in fields that applied lacks.
 func appendPaths(paths []uint32, fields fieldsV1, applied []fieldsV1, at pathHash) []uint32 {
 	for key, sub := range fields {
 		if at == 0 && key == "f:status" || key == "." {

@@ -12,7 +12,7 @@ import (
 )
 
 // SetBy lists the fields of an applied configuration that other managers own in obj, each as the names and indexes that lead
-// to it. The keys that identify an item of a list are none of them.
+// to it. The keys that identify an item of a list are left out.
 func SetBy(obj *unstructured.Unstructured, managers []string, configuration map[string]any) [][]string {
 	var paths [][]string
 	for r := range records(obj) {
@@ -126,7 +126,7 @@ func maySelect(element fieldpath.PathElement, item any) bool {
 
 // ReleaseFields returns the managedFields of obj without the fields that manager releases: fields of the configuration that it
 // applied before that the next one lacks. An apply alone would remove such fields from the object if they have no other owner.
-// released is false if there is nothing to release.
+// released reports whether any were released.
 //
 // The result is for a write of metadata.managedFields, as in
 // k8s.io/client-go/util/csaupgrade.
@@ -222,8 +222,8 @@ func Shared(obj *unstructured.Unstructured, from, to string, operation metav1.Ma
 }
 
 // Without returns the managedFields of obj without the entries of manager. Its fields keep their
-// values and are unmanaged. See ReleaseFields for how to write the result. If no entry is left, the
-// result has one empty entry, because the API server ignores an empty list.
+// values and are unmanaged. See ReleaseFields for how to write the result. If this removes all
+// entries, the result has one empty entry, because the API server ignores an empty list.
 func Without(obj *unstructured.Unstructured, manager string) []any {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
 	list = slices.DeleteFunc(list, func(item any) bool {

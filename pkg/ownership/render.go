@@ -163,8 +163,7 @@ func appendJSON(b []byte, v any, at place, most int) []byte {
 	}
 }
 
-// appendScalar encodes a value that is no list and no map, with < and > as they
-// are.
+// appendScalar encodes a scalar, with < and > as they are.
 func appendScalar(b []byte, v any) []byte {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)

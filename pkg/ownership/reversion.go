@@ -7,9 +7,9 @@ import (
 )
 
 // Reversion returns the managedFields of obj with the entries of the apiVersion from as entries of the apiVersion to. An API
-// server that no longer serves from refuses each apply to the object: it cannot convert the object to that version, where it
-// would look for the fields of the entry. A path counts as the same field in both versions. changed is false if there is no
-// such entry. ReleaseFields describes how to write the result.
+// server that has stopped serving from refuses each apply to the object: it cannot convert the object to that version, where
+// it would look for the fields of the entry. A path counts as the same field in both versions. changed reports whether there
+// is such an entry. ReleaseFields describes how to write the result.
 func Reversion(obj *unstructured.Unstructured, from, to string) (managedFields []any, changed bool) {
 	seen := map[entryID]record{}
 	for r := range records(obj) {

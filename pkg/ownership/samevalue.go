@@ -51,7 +51,7 @@ func valueAt(value any, path fieldpath.Path) (any, bool) {
 }
 
 // Disagreement returns the path of a field with different values in two configurations; false if there is none. Fields that
-// one of them lacks do not count. Items of lists are compared by their name, and lists without names as a whole.
+// one of them lacks are ignored. Items of lists are compared by their name, and lists without names as a whole.
 func Disagreement(a, b *unstructured.Unstructured) (path string, differs bool) {
 	return disagreement("", a.Object, b.Object)
 }
@@ -81,7 +81,7 @@ func disagreement(at string, a, b any) (path string, differs bool) {
 	return at, !reflect.DeepEqual(a, b)
 }
 
-// byName returns the items of a list by their names; false if one has none.
+// byName returns the items of a list by their names; named reports whether each has one.
 func byName(list any) (items map[string]any, named bool) {
 	all, is := list.([]any)
 	items = make(map[string]any, len(all))

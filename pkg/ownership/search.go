@@ -23,7 +23,7 @@ func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.S
 	}
 }
 
-// unionOf is the union of the sets of several entries, halved so that the time does not grow with the square of their number.
+// unionOf is the union of the sets of several entries, halved so that the time grows more slowly than the square of their number.
 func unionOf(all []*entry) *fieldpath.Set {
 	switch len(all) {
 	case 0:

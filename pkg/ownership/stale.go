@@ -67,9 +67,8 @@ func share(fields, ours fieldsV1) bool {
 
 // WithoutStaleOwners returns the managedFields of obj without the fields that manager applied in the
 // Update entries of before-first-apply, of deployment tools such as Helm 3, and of tools. Such an entry is never renewed,
-// so its field would stay in obj when the configuration drops it. Fields that manager did not apply keep
-// their owner. changed is false if no such entry has a field of manager. See ReleaseFields for how to
-// write the result.
+// so its field would stay in obj when the configuration drops it. Other fields keep their owner. changed reports whether
+// such an entry has a field of manager. See ReleaseFields for how to write the result.
 func WithoutStaleOwners(obj *unstructured.Unstructured, manager string, tools Tools) (managedFields []any, changed bool) {
 	ours := applied(obj, manager)
 	if ours == nil {
@@ -88,7 +87,7 @@ func WithoutStaleOwners(obj *unstructured.Unstructured, manager string, tools To
 	return list, changed
 }
 
-// KeptField is a field that manager does not apply any more and that stays for another field manager.
+// KeptField is a field that manager has stopped applying and that stays for another field manager.
 type KeptField struct {
 	Path, Manager string
 	hash          uint32
@@ -129,7 +128,7 @@ func Kept(before, after *unstructured.Unstructured, manager, prefix string, know
 	return kept
 }
 
-// removeShared removes the leaves of ours from fields, and the nodes above that have no other field. It keeps a node that ours
+// removeShared removes the leaves of ours from fields, and the nodes above that become empty. It keeps a node that ours
 // owns as a whole while fields has a part of it.
 func removeShared(fields, ours fieldsV1) (removed bool) {
 	for key := range maps.Clone(fields) {

@@ -41,8 +41,8 @@ func UserOf(found *unstructured.Unstructured) string {
 	return name
 }
 
-// unusual reports whether a rune makes the name of a user be quoted, so that it cannot be mistaken for
-// the text around it.
+// unusual reports whether a rune makes the name of a user be quoted, so that it is distinct from the
+// text around it.
 func unusual(r rune) bool {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("@.-_+=~:/#|"+display.Ellipsis, r):
@@ -64,7 +64,7 @@ func SetUser(user string, changes ...[]Change) {
 }
 
 // By returns the author of the change: the user and the field manager, as in `alice@example.com (kubectl-edit)`, or the known
-// one; empty without both.
+// one; empty if both are unknown.
 func (c Change) By() string {
 	switch {
 	case c.User == "" && c.Manager == "":

@@ -10,7 +10,7 @@ import (
 )
 
 // Tools are patterns, in the syntax of [path.Match], of the field managers of interactive tools: programs that users
-// edit objects with, and that never write by themselves.
+// edit objects with, and that write only then.
 type Tools []string
 
 // DefaultTools are the known tools. kubectl and its plugins name themselves kubectl-edit, kubectl-patch,
@@ -37,7 +37,7 @@ var controllers = []string{
 	"Kubernetes Java Client",
 }
 
-// Validate fails if a pattern cannot be read, or matches the name of a controller.
+// Validate fails if a pattern is malformed, or matches the name of a controller.
 func (t Tools) Validate() error {
 	for _, pattern := range t {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
@@ -67,8 +67,8 @@ var keptAnnotations = []string{
 	"kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/change-cause",
 }
 
-// keptDomain is the domain of the annotations and labels that users set for Vidra: they do not count
-// as additions either.
+// keptDomain is the domain of the annotations and labels that users set for Vidra: additions exclude
+// them, too.
 const keptDomain = "infrahub.operators.com/"
 
 // KeptAddition reports whether a write of a tool at a path, given by names, is never counted as an addition: the status,
@@ -90,8 +90,8 @@ func KeptAddition(names []string) bool {
 }
 
 // Digest is a digest of the additions of the tools to an object, with their values; found
-// is false if there are none. An addition is a field that a tool owns, that manager does
-// not apply, and that is not a [KeptAddition].
+// reports whether there are any. An addition is a field that a tool owns, that manager does not
+// apply, and that is not a [KeptAddition].
 func (t Tools) Digest(obj *unstructured.Unstructured, manager string) (digest Digest, found bool) {
 	var ours fieldsV1
 	for r := range records(obj) {
@@ -115,7 +115,7 @@ func (t Tools) Digest(obj *unstructured.Unstructured, manager string) (digest Di
 	return digest, found
 }
 
-// additions encodes the leaves of fields that are not in ours.
+// additions encodes the leaves of fields that ours lacks.
 func (e *encoder) additions(fields, ours fieldsV1, live any) (added bool) {
 	n := node{live: live}
 	first, end := e.push(fields)

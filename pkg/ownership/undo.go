@@ -23,7 +23,7 @@ const (
 	// applied. It also covers unowned fields there, such as a default that the API server added for the value of another
 	// client. It never covers metadata of the object, which are never in the way of an apply.
 	SinceApply
-	// Defaults is for a changed configuration that the API server refuses. It covers fields that no manager owns, such as defaults, also
+	// Defaults is for a changed configuration that the API server refuses. It covers unowned fields, such as defaults, also
 	// those for which the API server made an owner up, and fields that a user's tool created together with the object. They count below the parent of a field that Configuration changes, adds
 	// or drops. Metadata of the object are never covered.
 	Defaults
@@ -42,7 +42,7 @@ type Undo struct {
 	// since Manager last applied.
 	Before      Paths
 	BeforeKnown bool
-	// Unobserved reports that no event showed the edit, for example because no operator ran. Then Before is the last record of
+	// Unobserved reports that no event showed the edit, for example because the operator was stopped. Then Before is the last record of
 	// the status. If several managers added something below one parent, the editor is unknown, and none of it counts. If
 	// Before is unknown, additions count in the scope SinceApply alone.
 	Unobserved bool
@@ -56,8 +56,8 @@ type Undo struct {
 	// Refused are the fields that the API server names as invalid, without indexes of lists. In the scope Defaults, only fields below the
 	// parents of these count. If there are none below them, all count.
 	Refused [][]string
-	// Known is the decision about the values of the object without its versions that Added gets,
-	// which Added adds to it.
+	// Known is the decision about the values of the object before Added adds the versions that
+	// it gets.
 	Known Disclosure
 }
 
@@ -67,7 +67,7 @@ type Addition struct {
 	// paths. Their Kind is Added.
 	Changes []Change
 	// Patch is a JSON patch (RFC 6902) of managedFields that gives the additions to Manager alone: an apply by Manager then
-	// removes them. It fails if one of the entries that it changes has changed meanwhile, and for no other write. Empty
+	// removes them. It fails exactly if one of the entries that it changes has changed meanwhile. Empty
 	// without additions.
 	Patch []PatchOp
 	// Lost are the fields and list items of Manager that another manager removed or changed,
@@ -80,7 +80,7 @@ type Addition struct {
 	paths []fieldpath.Path
 }
 
-// And returns two parts of the additions of an edit, if the first one was not enough.
+// And returns two parts of the additions of an edit, if the first one was insufficient.
 func (a Addition) And(b Addition) Addition {
 	return Addition{
 		Changes: append(slices.Clip(a.Changes), b.Changes...), Patch: b.Patch,
@@ -124,14 +124,14 @@ func (a Addition) With(changes []Change) []Change {
 // as the edit left it, and live as it is now: often the same.
 //
 // An addition is a path that another manager's Update entry of the object itself owns, that
-// Configuration lacks, that was not there before, and that is in the scope. Entries
+// Configuration lacks, that was absent before, and that is in the scope. Entries
 // of subresources, of managers with Prefix that applied, and Apply entries are excluded:
 // an apply removes no field of another manager. Where the API server refused to restore the
 // field of Manager, Apply entries count, too. Below an item or a field that was added,
-// nothing is kept, whichever client wrote it since. In the scopes SinceApply and Defaults, fields without an owner
-// count, too.
+// everything is removed, whichever client wrote it since. In the scopes SinceApply and Defaults, unowned fields count,
+// too.
 //
-// If found has no managedFields, the edit may have cleared them. The first apply since has the API server record all fields of
+// If found lacks managedFields, the edit may have cleared them. The first apply since has the API server record all fields of
 // that time under a manager that it makes up. The fields among them that are newer than the edit are additions. live has to be
 // the object after such an apply.
 func (u Undo) Added(found, live *unstructured.Unstructured) Addition {

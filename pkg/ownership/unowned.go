@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// serverFields are the fields at the top of an object in which the API server keeps unowned values that no apply removes, such
+// serverFields are the fields at the top of an object in which the API server keeps unowned values that every apply keeps, such
 // as metadata.uid.
 var serverFields = []string{"apiVersion", "kind", "metadata", "status"}
 
@@ -62,7 +62,7 @@ func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *pa
 	return set
 }
 
-// isServerField reports whether a field without an owner has another source than a default. Of spec.replicas, the API server records no
+// isServerField reports whether an unowned field has another source than a default. Of spec.replicas, the API server records no
 // owner when it is set through the subresource scale.
 func isServerField(path fieldpath.Path, element fieldpath.PathElement) bool {
 	if len(path) == 1 && path[0].FieldName != nil && element.FieldName != nil {

@@ -13,7 +13,7 @@ import (
 
 // unreadable matches the text about a list that server-side apply cannot read: the path of the list, the index of the first
 // item at fault, and the key that this item lacks, if it does. The text is in sigs.k8s.io/structured-merge-diff/v6/typed, visitListItems and
-// keyedAssociativeListItemToPathElement; the API server has no other sign of the item.
+// keyedAssociativeListItemToPathElement; this text is the only sign of the item.
 var unreadable = regexp.MustCompile(`(?m)(?:^|\): |\s)(\.\S.*): element (\d+): associative list (?:.* omits key field "([^"]+)")?`)
 
 // RemoveUnreadable returns a JSON patch that removes the items that server-side apply cannot read from the lists that an error of the
@@ -35,7 +35,7 @@ func RemoveUnreadable(live *unstructured.Unstructured, configuration map[string]
 }
 
 // listAt returns the list at a path as an error of the API server has it, such as .spec.containers[name="web"].ports, and its JSON
-// pointer; nil if the object or the configuration has no such list.
+// pointer; nil if the object or the configuration lacks such a list.
 func listAt(live, conf any, path string) (items []any, pointer string) {
 	for path != "" {
 		var token string

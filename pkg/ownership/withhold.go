@@ -25,7 +25,7 @@ func WithholdValues() { allSensitive.Store(true) }
 type Sensitivity bool
 
 // SensitivityOf reports whether one of the versions of an object is sensitive: it is a Secret, it is a VidraResource
-// whose manifest may have one, a field of it is a Secret or a manifest with one, or it has the SensitiveAnnotation. A nil version is none.
+// whose manifest may have one, a field of it is a Secret or a manifest with one, or it has the SensitiveAnnotation. A nil version is ignored.
 func SensitivityOf(versions ...*unstructured.Unstructured) Sensitivity {
 	for _, obj := range versions {
 		if obj != nil && (isSecret(obj) || bool(sensitivityOfManifestIn(obj)) || Annotated(obj) || embedsSecret(obj.Object)) {
@@ -103,7 +103,7 @@ func Disclose(before, after, manifest Sensitivity) Disclosure {
 	return Disclosure{shown: !bool(before || after || manifest) && !allSensitive.Load()}
 }
 
-// With returns the decision that also counts further versions of the object. A nil version is none.
+// With returns the decision that also counts further versions of the object. A nil version is ignored.
 func (d Disclosure) With(versions ...*unstructured.Unstructured) Disclosure {
 	d.shown = d.shown && !bool(SensitivityOf(versions...))
 	for _, version := range versions {
@@ -120,7 +120,7 @@ func (d Disclosure) Withholding(version func() *unstructured.Unstructured) Discl
 	return d
 }
 
-// Withholds reports whether no value of the object is shown.
+// Withholds reports whether all values of the object are withheld.
 func (d Disclosure) Withholds() bool { return !d.shown }
 
 // withheldText stands in place of a withheld value inside of a shown one.
@@ -132,14 +132,14 @@ var environments = []string{
 	"env", "envs", "envvar", "envvars", "env_vars", "env-vars", "environment", "environments", "environmentvariables", "environment_variables", "environment-variables",
 }
 
-// holdsEnvironment reports whether a field with a name holds environment variables, unless it is a scalar.
+// holdsEnvironment reports whether a field with a name holds environment variables, where it is a map or a list.
 func holdsEnvironment(name string) bool {
 	return slices.ContainsFunc(environments, func(end string) bool {
 		return len(name) >= len(end) && strings.EqualFold(name[len(name)-len(end):], end)
 	})
 }
 
-// wholeObjects are the annotations in which clients keep the whole object: kapp and Rancher. Those of kubectl and its successors, of
+// wholeObjects are the annotations in which clients keep the whole object: kapp and Rancher. The annotations of kubectl and its successors, of
 // kopf and of the libraries of the Banzai operators are called last-applied-configuration, last-handled-configuration or alike, in
 // domains of their own.
 var wholeObjects = []string{"kapp.k14s.io/original", "kapp.k14s.io/original-diff", "objectset.rio.cattle.io/applied"}
@@ -161,7 +161,7 @@ const (
 	environment
 	// variable is an item of such a list: its name and valueFrom are shown.
 	variable
-	// concealed is a value that is not shown.
+	// concealed is a withheld value.
 	concealed
 )
 
@@ -188,7 +188,7 @@ func (p place) item() place {
 	return p
 }
 
-// conceals reports whether nothing is shown of value at p.
+// conceals reports whether all of value at p is withheld.
 func (p place) conceals(value any) bool {
 	switch value.(type) {
 	case map[string]any, []any:

@@ -2,13 +2,13 @@ package ownership
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// Withholds reports whether any value of an object is never shown: because the object is
+// Withholds reports whether any value of an object is withheld: because the object is
 // sensitive, or because it has environment variables.
 func Withholds(obj *unstructured.Unstructured) bool {
 	return Disclose(false, SensitivityOf(obj), false).Withholds() || withholdsIn(ordinary, obj.Object)
 }
 
-// withholdsIn reports whether any part of value at p is never shown.
+// withholdsIn reports whether any part of value at p is withheld.
 func withholdsIn(p place, value any) bool {
 	if p.conceals(value) {
 		return true

@@ -49,7 +49,7 @@ type Manifest struct {
 	Text             []byte
 }
 
-// Kept keeps manifests in Secrets of Vidra's own namespace: the last one of artifacts for the time when an artifact cannot be read, and the
+// Kept keeps manifests in Secrets of Vidra's own namespace: the last one of artifacts for the time when an artifact is unreadable, and the
 // applied revisions. The garbage collector deletes them with their VidraResource.
 type Kept struct {
 	Secrets typedcorev1.SecretsGetter
@@ -60,8 +60,8 @@ type Kept struct {
 // On reports whether manifests are kept.
 func (k *Kept) On() bool { return k != nil && k.Namespace != "" }
 
-// Save keeps the manifest of a VidraResource, and deletes the former ones but those of the revisions in retain; none if all is true. Of the
-// oldest ones, those above maxFormer bytes are deleted, too. Nothing is written if m is kept already.
+// Save keeps the manifest of a VidraResource, and deletes the former ones except the manifests of the revisions in retain; none if all is
+// true. Of the oldest ones, those above maxFormer bytes are deleted, too. Nothing is written if m is kept already.
 func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest, retain map[string]bool, all bool) error {
 	if !k.On() {
 		return nil
@@ -103,7 +103,7 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 	})
 }
 
-// Retain deletes the manifests of a VidraResource but those of some revisions.
+// Retain deletes the manifests of a VidraResource, except the manifests of some revisions.
 func (k *Kept) Retain(ctx context.Context, vr *v1alpha1.VidraResource, revisions map[string]bool) error {
 	if !k.On() {
 		return nil
@@ -146,7 +146,8 @@ func (k *Kept) list(ctx context.Context, vr *v1alpha1.VidraResource, version str
 	return all.Items, nil
 }
 
-// Load returns the kept manifests of a VidraResource, the last one first: those of a revision, or all if it is empty. One at a time is in memory.
+// Load returns the kept manifests of a VidraResource, the last one first: the manifests of a revision, or all if it is empty. One at a time is in
+// memory.
 func (k *Kept) Load(ctx context.Context, vr *v1alpha1.VidraResource, revision string) (iter.Seq[[]byte], error) {
 	return k.load(ctx, vr, revision, "")
 }

@@ -63,7 +63,7 @@ func (o *objects) Revision(obj any) string {
 	return ""
 }
 
-// Fetch reads the values of the keys of r. Other values are not kept: they may be large.
+// Fetch reads the values of the keys of r. Other values are dropped: they may be large.
 func (o *objects) Fetch(ctx context.Context, r Request) (*Content, error) {
 	held, err := r.Client.Resource(o.gvr).Namespace(r.Key.Namespace).Get(ctx, r.Key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -124,7 +124,7 @@ type Request struct {
 
 // Content is the content of an object.
 type Content struct {
-	// Revision is the one that was read, as Source.Revision returns it.
+	// Revision is the read revision, as Source.Revision returns it.
 	Revision string
 	// Shown is the revision for users, and Digest identifies its content; empty where an object has no revisions.
 	Shown, Digest string
@@ -139,7 +139,7 @@ type Text struct {
 	Text  string
 	// File is the path of the file in its artifact; empty for other objects.
 	File string
-	// Origin is the place in the file from which the text was made; nil if the text is the file.
+	// Origin is the place of the text in the file; nil if the text is the file.
 	Origin *Origin
 	// Sensitive reports that the text has values of a Secret.
 	Sensitive bool
@@ -163,15 +163,15 @@ func (v Variables) SecretIn(text string) bool {
 	return slices.ContainsFunc(v.Secret, func(name string) bool { return strings.Contains(text, "${"+name) })
 }
 
-// Error is why an object cannot be read.
+// Error is the error of a read of an object.
 type Error struct {
-	// Reason is the one of the condition Ready.
+	// Reason is the reason of the condition Ready.
 	Reason string
 	// Awaited reports that a change of the object is awaited: reading it again before has the same result.
 	Awaited bool
-	// Revision is the one that cannot be read, as Source.Revision returns it; empty if it is unknown.
+	// Revision is the unreadable revision, as Source.Revision returns it; empty if it is unknown.
 	Revision string
-	// NotServed is the kind of the object if the API server does not serve it.
+	// NotServed is the kind of the object if it is unserved.
 	NotServed schema.GroupKind
 
 	err error
@@ -183,7 +183,7 @@ func (e *Error) Error() string { return e.err.Error() }
 // Unwrap returns the error without its reason.
 func (e *Error) Unwrap() error { return e.err }
 
-// Invalid returns the error of a content that cannot be read before it is changed.
+// Invalid returns the error of a content that is unreadable until it is changed.
 func Invalid(err error) error {
 	return &Error{Reason: v1alpha1.ReasonManifestInvalid, Awaited: true, err: err}
 }
@@ -199,7 +199,7 @@ func IsEmpty(err error) bool {
 	return errors.As(err, &of) && of.Reason == v1alpha1.ReasonSourceUnavailable && (of.Awaited || !of.NotServed.Empty())
 }
 
-// NotServed returns the error of an object whose kind the API server does not serve.
+// NotServed returns the error of an object whose kind is unserved.
 func NotServed(kind schema.GroupKind) error {
 	return &Error{Reason: v1alpha1.ReasonSourceUnavailable, NotServed: kind, err: fmt.Errorf(
 		"the kind %s is not served here: install it, for example with Flux, or correct the kind", kind)}

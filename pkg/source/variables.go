@@ -26,8 +26,8 @@ func VariableKeys(vr *v1alpha1.VidraResource) []Key {
 	return keys
 }
 
-// ReadVariables reads the variables of a VidraResource with a client. revisions are those of the objects that hold them, empty for one that does
-// not exist. failed is the object that cannot be read.
+// ReadVariables reads the variables of a VidraResource with a client. revisions are the revisions of the objects that hold them, empty for a
+// missing one. failed is the unreadable object.
 func ReadVariables(ctx context.Context, client dynamic.Interface, vr *v1alpha1.VidraResource) (vars Variables, revisions map[Key]string, failed Key, err error) {
 	vars.Values, revisions = map[string]string{}, map[Key]string{}
 	if vr.Spec.Kustomize == nil {

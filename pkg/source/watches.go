@@ -61,14 +61,14 @@ func (o *watched) note(err error) (changed bool) {
 	return changed
 }
 
-// failure returns the error of the last request, and since when requests fail; nil if they do not.
+// failure returns the error of the last request, and since when requests fail; nil if they succeed.
 func (o *watched) failure() (err error, since time.Time) { //nolint:revive,staticcheck // the error is the value
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err, o.since
 }
 
-// Sync makes the sources of an owner exactly keys. It does not wait for a server.
+// Sync makes the sources of an owner exactly keys. It returns at once.
 func (w *Watches) Sync(owner trigger.Owner, keys iter.Seq[Key]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,8 +128,8 @@ func (w *Watches) Failing(vr *v1alpha1.VidraResource) map[string]watchregistry.S
 	return failing
 }
 
-// Revision returns the revision of a source, empty if it is absent. It is not
-// known before the watch of the source has begun, and while the watch fails.
+// Revision returns the revision of a source, empty if it is absent. It is unknown before the
+// watch of the source has begun, and while the watch fails.
 func (w *Watches) Revision(key Key) (revision string, known bool) {
 	one := w.get(key)
 	if one == nil || !one.informer.HasSynced() {

@@ -86,7 +86,7 @@ func (c *Controller) Start(ctx context.Context) error {
 	}
 }
 
-// await waits until a channel is closed; a nil channel is no reason to wait.
+// await waits until a channel is closed; for a nil channel, it returns at once.
 func await(ended <-chan struct{}) {
 	if ended != nil {
 		<-ended

@@ -73,13 +73,13 @@ func (s *server) expire() {
 	s.checked = time.Time{}
 }
 
-// servers are the servers in use. The zero value has none.
+// servers are the servers in use. The zero value is empty.
 type servers struct {
 	mu  gosync.Mutex
 	all map[serverKey]*server
 }
 
-// get returns the server of a key, which make makes if there is none.
+// get returns the server of a key, which make makes if it is missing.
 func (s *servers) get(key serverKey, makeClient func() (*infrahub.Client, error)) (*server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *servers) retain(used map[*server]bool) {
 	}
 }
 
-// server returns the server of an InfrahubSync. It reads the Secret with the credentials if that was not read for credentialsAge,
+// server returns the server of an InfrahubSync. It reads the Secret with the credentials if its last read is older than credentialsAge,
 // or if the server refused them.
 func (r *Reconciler) server(ctx context.Context, is *v1alpha1.InfrahubSync, s *session) (*server, error) {
 	to := strings.TrimSuffix(is.Spec.Source.InfrahubAPIURL, "/")
@@ -147,7 +147,7 @@ func (r *Reconciler) server(ctx context.Context, is *v1alpha1.InfrahubSync, s *s
 	return one, nil
 }
 
-// missing is the error of credentials that cannot be used.
+// missing is the error of unusable credentials.
 func missing(format string, args ...any) error {
 	return &infrahub.Error{Reason: v1alpha1.SyncReasonCredentialsMissing, Message: fmt.Sprintf(format, args...)}
 }
@@ -247,15 +247,15 @@ type cachedSettings struct {
 	now  firstSettings
 }
 
-// interval is the default of spec.interval; 0 without a setting.
+// interval is the default of spec.interval; 0 if it is unset.
 func (c *cachedSettings) interval() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now.interval
 }
 
-// query returns the name of the query. It reads the ConfigMaps if they were not read for settingsAge. ConfigMaps that cannot
-// be read leave the settings unchanged; at the start the sync fails.
+// query returns the name of the query. It reads the ConfigMaps if their last read is older than settingsAge. Unreadable
+// ConfigMaps leave the settings unchanged; at the start the sync fails.
 func (r *Reconciler) query(ctx context.Context) (string, error) {
 	c := &r.settings
 	c.mu.Lock()

@@ -99,7 +99,7 @@ func classify(id string, text []byte) (content, *problem) {
 	return content{spec: spec, secret: secret}, nil
 }
 
-// contentID identifies the content of an artifact; empty if the server identifies it by nothing.
+// contentID identifies the content of an artifact; empty if the server leaves it unidentified.
 func contentID(a infrahub.Artifact) string {
 	if a.StorageID == "" && a.Checksum == "" {
 		return ""

@@ -28,7 +28,7 @@ type Metrics struct {
 	named map[string]bool
 }
 
-// NewMetrics returns Metrics of nothing done yet.
+// NewMetrics returns empty Metrics.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{

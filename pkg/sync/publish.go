@@ -118,7 +118,7 @@ func (r *run) notePublished(artifacts []infrahub.Artifact, is published) {
 	}
 }
 
-// publicationID identifies the contents of all artifacts; empty if the server does not identify one of them.
+// publicationID identifies the contents of all artifacts; empty if the server leaves one of them unidentified.
 func (r *run) publicationID(artifacts []infrahub.Artifact) string {
 	var ids []string
 	for _, a := range artifacts {
@@ -177,7 +177,7 @@ func (r *run) file(ctx context.Context, a infrahub.Artifact) (string, error) {
 	return c.spec, err
 }
 
-// externalArtifact reads the ExternalArtifact; nil if it does not exist. One of another owner is an error.
+// externalArtifact reads the ExternalArtifact; nil if it is absent. One of another owner is an error.
 func (r *run) externalArtifact(ctx context.Context) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(externalArtifact)
@@ -196,7 +196,7 @@ func (r *run) externalArtifact(ctx context.Context) (*unstructured.Unstructured,
 	return u, nil
 }
 
-// publishedIn returns the publication in an ExternalArtifact; nothing if there is none.
+// publishedIn returns the publication in an ExternalArtifact, if any.
 func publishedIn(u *unstructured.Unstructured) (is published) {
 	if u == nil {
 		return is

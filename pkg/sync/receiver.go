@@ -72,7 +72,7 @@ type Receiver struct {
 	Installation v1alpha1.Installation
 	Metrics      *Metrics
 	Log          logr.Logger
-	// Now is time.Now unless a test sets it.
+	// Now is time.Now, except in tests.
 	Now func() time.Time
 
 	limiter *rate.Limiter

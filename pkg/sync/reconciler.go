@@ -22,7 +22,7 @@ const (
 	FieldManager = "vidra-infrahub"
 	// minGap is the least time between two syncs of one InfrahubSync.
 	minGap = time.Second
-	// retryMin and retryMax bound the wait after a failed sync, which is never longer than the interval.
+	// retryMin and retryMax bound the wait after a failed sync, which is at most the interval.
 	retryMin, retryMax = 2 * time.Second, 5 * time.Minute
 	// downloads is how many artifacts of one InfrahubSync are read and written at a time, and allDownloads of all.
 	downloads, allDownloads = 8, 16
@@ -30,11 +30,11 @@ const (
 	statusAge = 5 * time.Minute
 )
 
-// Recorder records Events. It does not block.
+// Recorder records Events. It returns at once.
 type Recorder interface{ Record(all []events.Event) }
 
 // Reconciler brings the VidraResources of InfrahubSyncs to the artifacts of their Infrahub servers. Its exported fields must
-// not be changed after the first Reconcile.
+// stay the same after the first Reconcile.
 type Reconciler struct {
 	// Cache has the VidraResources that the operator reconciles, and Syncs the InfrahubSyncs.
 	Cache, Syncs client.Reader
@@ -50,7 +50,7 @@ type Reconciler struct {
 	CredentialsNamespace string
 	// LimitedNamespaces means that the operator reads manifests in some namespaces alone.
 	LimitedNamespaces bool
-	// FirstConfig is another ConfigMap with settings than those in Namespace; empty for none.
+	// FirstConfig is another ConfigMap with settings than those in Namespace; optional.
 	FirstConfig types.NamespacedName
 	// UserAgent is the header User-Agent of requests to Infrahub servers.
 	UserAgent string
@@ -114,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// unlessEnded returns the error of a status that was not written, so that the sync is repeated; nil if the operator ends.
+// unlessEnded returns the error of an unwritten status, so that the sync is repeated; nil if the operator ends.
 func (r *Reconciler) unlessEnded(ctx context.Context, s *session, err error) error {
 	s.next = time.Time{}
 	if ctx.Err() != nil || apierrors.IsNotFound(err) {

@@ -22,7 +22,7 @@ const maxNames = 10
 type removals struct {
 	// now are deleted.
 	now []*v1alpha1.VidraResource
-	// pending are not deleted without a confirmation; nil if there are none.
+	// pending are deleted only after a confirmation; optional.
 	pending *v1alpha1.PendingRemovals
 	// why is its reason, for messages.
 	why string
@@ -31,7 +31,7 @@ type removals struct {
 }
 
 // planRemovals decides which of the VidraResources that an InfrahubSync controls are deleted. listed are the names of those
-// whose artifacts a complete answer has, and unapplied is how many of these artifacts are not applied. confirmed are the
+// whose artifacts a complete answer has, and unapplied is how many of these artifacts are unapplied. confirmed are the
 // VidraResources whose removal was confirmed before: some of them may be deleted already.
 func planRemovals(is *v1alpha1.InfrahubSync, controlled []*v1alpha1.VidraResource, listed map[string]bool, unapplied int, confirmed map[types.UID]bool) removals {
 	var gone []*v1alpha1.VidraResource
@@ -73,7 +73,7 @@ func planRemovals(is *v1alpha1.InfrahubSync, controlled []*v1alpha1.VidraResourc
 	return removals{pending: pending, why: why}
 }
 
-// pendingOf describes VidraResources that are not deleted without a confirmation, which are in the order of their names.
+// pendingOf describes VidraResources that are deleted only after a confirmation, which are in the order of their names.
 func pendingOf(gone []*v1alpha1.VidraResource) *v1alpha1.PendingRemovals {
 	ids, names := make([]string, 0, 2*len(gone)), make([]string, 0, len(gone))
 	for _, vr := range gone {
@@ -87,9 +87,9 @@ func pendingOf(gone []*v1alpha1.VidraResource) *v1alpha1.PendingRemovals {
 // deleteAttempts is how often a deletion is tried while another client changes the VidraResource.
 const deleteAttempts = 3
 
-// controlled returns the VidraResources that the InfrahubSync controls, before the sync changes any. If one of them is not
-// listed, they come from the API server, since the cache may lack some that were written recently: then more than half seem to
-// be gone. listed are the names of the VidraResources of listed artifacts.
+// controlled returns the VidraResources that the InfrahubSync controls, before the sync changes any. If one of them is
+// unlisted, they come from the API server, since the cache may lack some that were written recently: then more than half seem
+// to be gone. listed are the names of the VidraResources of listed artifacts.
 func (r *run) controlled(ctx context.Context, listed map[string]bool) (found []*v1alpha1.VidraResource, err error) {
 	if r.reconciler.Shard == "" && !r.session.wroteOthers(listed) {
 		list := &v1alpha1.VidraResourceList{}

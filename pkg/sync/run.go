@@ -76,7 +76,7 @@ func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *ses
 	return one.result
 }
 
-// refused has the credentials and the CA read again if the server refused them, or is not trusted, and no request sent for as
+// refused has the credentials and the CA read again if the server refused them, or is untrusted, and no request sent for as
 // long as it asks.
 func (s *server) refused(err error) {
 	var e *infrahub.Error

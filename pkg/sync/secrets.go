@@ -122,7 +122,7 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 }
 
 // dropFormerSecrets deletes the Secrets of an artifact in other namespaces than the present one of its Secret, which is empty
-// without one. before is the VidraResource before it was written; nil if there was none.
+// without one. before is the VidraResource before it was written; nil for a new one.
 func (r *run) dropFormerSecrets(ctx context.Context, id string, before *v1alpha1.VidraResource, name, namespace string) error {
 	former := map[string]bool{r.secretNamespace: r.secrets[name] != nil}
 	if before != nil {

@@ -29,7 +29,7 @@ type session struct {
 	server *server
 	// secretsListed means that the Secrets of the InfrahubSync were listed.
 	secretsListed bool
-	// published is the last publication, and publicationID identifies its content; empty in an operator that has not published yet.
+	// published is the last publication, and publicationID identifies its content; empty before the operator has published.
 	published     published
 	publicationID string
 	// confirmed are the VidraResources whose removal was confirmed.
@@ -80,7 +80,7 @@ func (r *Reconciler) session(is *v1alpha1.InfrahubSync) *session {
 	return r.sessions[is.Name]
 }
 
-// sessionOf returns the session of the controller of a VidraResource; nil if that is no InfrahubSync, or was not synced yet.
+// sessionOf returns the session of the controller of a VidraResource; nil if that is anything but an InfrahubSync, or is still to be synced.
 func (r *Reconciler) sessionOf(owner *metav1.OwnerReference) *session {
 	if owner == nil || owner.Kind != v1alpha1.SyncKind {
 		return nil
@@ -93,7 +93,7 @@ func (r *Reconciler) sessionOf(owner *metav1.OwnerReference) *session {
 	return nil
 }
 
-// setServer records the server that a session uses, and ends those that none uses.
+// setServer records the server that a session uses, and ends the unused servers.
 func (r *Reconciler) setServer(s *session, to *server) {
 	r.mu.Lock()
 	s.server = to
@@ -167,7 +167,7 @@ func (s *session) retain(exists map[string]bool) {
 	maps.DeleteFunc(s.written, func(name string, _ *written) bool { return !exists[name] })
 }
 
-// wroteOthers reports whether a VidraResource was written that is none of the listed ones.
+// wroteOthers reports whether an unlisted VidraResource was written.
 func (s *session) wroteOthers(listed map[string]bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *session) noteUnfit(a infrahub.Artifact, err error) {
 	delete(s.unfit, a.ID)
 }
 
-// retainUnfit forgets the artifacts that are not listed.
+// retainUnfit forgets the unlisted artifacts.
 func (s *session) retainUnfit(artifacts []infrahub.Artifact) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -99,7 +99,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// artifactsFailed is the message about artifacts that are not applied: the first of each reason.
+// artifactsFailed is the message about unapplied artifacts: the first of each reason.
 func artifactsFailed(is *v1alpha1.InfrahubSync, r result) string {
 	seen, messages := map[string]bool{}, []string{}
 	for _, p := range r.problems {

@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// baseline are the fields of other field managers in an object before the edits of owned fields that are not reverted yet.
+// baseline are the fields of other field managers in an object before the unreverted edits of owned fields.
 // Their fields beyond it were added by these edits.
 type baseline struct {
 	before ownership.Paths
@@ -59,7 +59,7 @@ func (c *claim) updateBaseline(verdict Verdict, o observation) {
 	}
 }
 
-// startBaseline sets the baseline from an object that is as expected. Another object does not show its fields before an edit.
+// startBaseline sets the baseline from an object that is as expected. Only such an object shows its fields before an edit.
 func (c *claim) startBaseline(s *Snapshot) {
 	switch {
 	case c.alone:
@@ -168,8 +168,8 @@ func (x *Index) recordDelay(owner Owner, now time.Time) time.Duration {
 	return h.recorded.Sub(now)
 }
 
-// BeforeEdits returns the paths that other field managers own in an object as stored by a watch: before the edits that are not
-// reverted, if there are any. known is false if no event showed the object before them.
+// BeforeEdits returns the paths that other field managers own in an object as stored by a watch: before the unreverted edits,
+// if there are any. known is false if no event showed the object before them.
 func (x *Index) BeforeEdits(owner Owner, key ObjectKey, kept any) (before ownership.Paths, known bool) {
 	s, ok := kept.(*Snapshot)
 	if !ok {

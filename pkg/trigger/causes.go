@@ -21,15 +21,15 @@ type Cause struct {
 	// Before are the paths that other managers owned in the object before the change; nil
 	// if the Index has them. See Index.Before.
 	Before *ownership.Paths
-	// Unsure is whether the cause was inferred, from a relist or from the store of a watch,
-	// and not from an event. The owner must read the object before it reports the change.
+	// Unsure is whether the cause was inferred, from a relist or from the store of a watch. The
+	// owner must read the object before it reports the change.
 	Unsure bool
 	// Since is when the first event was received that reported the object as changed. Newer
 	// causes of the object keep it until an apply succeeds. Zero if no event reported the
 	// change.
 	Since time.Time
 	// Unanswered is whether an apply for the cause got no answer. The API server may have executed
-	// it, so an object that is as expected does not mean that there is nothing to report.
+	// it, so even an object that is as expected may have a change to report.
 	Unanswered bool
 
 	// held is whether the memory of Found is counted.
@@ -40,7 +40,7 @@ type Cause struct {
 
 // Causes are the reasons for the next reconcile of an owner.
 type Causes struct {
-	// Objects are the changed objects. Only they have to be reconciled, unless All is set.
+	// Objects are the changed objects. Only they have to be reconciled while All is false.
 	Objects map[ObjectKey]Cause
 	// All is whether every object of the owner has to be reconciled.
 	All bool
@@ -53,10 +53,10 @@ type Causes struct {
 	Health bool
 	// Others is whether the fields of other managers in an object changed, which the status records.
 	Others bool
-	// Report is whether heals changed the state of objects, which the status does not show yet.
+	// Report is whether heals changed the state of objects, which the status is still to show.
 	Report bool
 	// Suspects are the objects that a Listing did not show as expected, with the version that it
-	// showed; empty for an object that it did not have.
+	// showed; empty for an object that it lacked.
 	Suspects map[ObjectKey]string
 }
 
@@ -143,7 +143,7 @@ func (p *pendingCauses) keepRaced(owner Owner, key ObjectKey, before *ownership.
 }
 
 // dropSettled removes the cause of an object that an event shows as expected, unless additions of
-// an edit may still be there, or an apply that got no answer may have reverted it.
+// an edit may still be there, or an unanswered apply may have reverted it.
 func (p *pendingCauses) dropSettled(owner Owner, key ObjectKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +178,7 @@ func (p *pendingCauses) take(owner Owner) Causes {
 	return *c
 }
 
-// takeObjects marks the causes that single accepts for the loop of objects. It removes and returns the causes without that mark.
+// takeObjects marks the causes that single accepts for the loop of objects. It removes and returns the unmarked causes.
 func (p *pendingCauses) takeObjects(owner Owner, single func(ObjectKey) bool) map[ObjectKey]Cause {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,8 +212,8 @@ func (p *pendingCauses) removeAll(owner Owner) {
 	delete(p.causes, owner)
 }
 
-// merge adds causes that are not about one event of an object, or that the owner took and did not
-// settle. Newer causes of the same objects are kept.
+// merge adds causes that are not about one event of an object, or that the owner took and left
+// unsettled. Newer causes of the same objects are kept.
 func (p *pendingCauses) merge(owner Owner, back Causes) {
 	if back.Empty() {
 		return

@@ -13,8 +13,8 @@ type claim struct {
 	next     *claim
 	holder   *holder
 	expected expectation
-	// baseline are the fields of other managers before the edits that are not reverted yet; nil if the snapshot in the store
-	// has it, or nothing is known.
+	// baseline are the fields of other managers before the unreverted edits; nil if the snapshot in the store has it, or it
+	// is unknown.
 	baseline *baseline
 	// deferredEvent is the last event that arrived during an apply.
 	deferredEvent *observation
@@ -31,8 +31,8 @@ type claim struct {
 	sensitive ownership.Sensitivity
 	// learned is whether the version of expected is from an event, and the digest from the status.
 	learned bool
-	// alone is whether other managers owned nothing after the last apply, and no event has
-	// confirmed it yet: an empty baseline.
+	// alone is whether other managers owned nothing after the last apply, and an event is still
+	// to confirm it: an empty baseline.
 	alone bool
 	// listing is the number of the last Listing that had the object.
 	listing uint16
@@ -49,7 +49,7 @@ func (c *claim) expect(a Applied) {
 // commit sets the result of an apply, or of the comparison of an object that is not applied.
 func (c *claim) commit(a Applied) {
 	c.expect(a)
-	// An edit that is still to be judged, or that is not reverted, may have removed the annotation.
+	// An edit that is still to be judged, or is unreverted, may have removed the annotation.
 	pending := ownership.Sensitivity(a.Unreverted || a.Raced != nil || c.deferredEvent != nil)
 	c.sensitive = a.Sensitive || pending && c.sensitive
 	switch {
@@ -77,8 +77,8 @@ func (c *claim) noteSensitive(o observation) {
 type observation struct {
 	snapshot *Snapshot
 	deleted  bool
-	// missed is whether a relist found the object missing, so that the deletion itself was
-	// not observed, and snapshot is older than it.
+	// missed is whether a relist found the object missing, so that the deletion itself went
+	// unobserved, and snapshot is older than it.
 	missed bool
 	// changed is whether the object has another version than in the previous event.
 	changed bool
@@ -124,7 +124,7 @@ const (
 	VerdictDeleted Verdict = "Deleted"
 	// VerdictGone means that an object that was to be removed is gone.
 	VerdictGone Verdict = "Gone"
-	// VerdictUnknown means that the object has no known owner.
+	// VerdictUnknown means that the owners of the object are unknown.
 	VerdictUnknown Verdict = "Unknown"
 )
 

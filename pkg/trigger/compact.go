@@ -119,7 +119,7 @@ func (v version) is(other version) bool {
 }
 
 // compare orders the versions of one resource, which are integers (KEP-5504). ok is false for
-// versions that are not.
+// other versions.
 func (v version) compare(other version) (order int, ok bool) {
 	if v.number != 0 && other.number != 0 {
 		return cmp.Compare(v.number, other.number), true

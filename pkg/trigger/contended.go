@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// Contend marks an object as contended: its drift is queued with ContendedPriority, and not
-// before notBefore. So a writer that changes the object thousands of times until then causes no
-// reconcile.
+// Contend marks an object as contended: its drift is queued with ContendedPriority, at
+// notBefore or later. So a writer that changes the object thousands of times until then causes
+// no reconcile.
 func (f *Factory) Contend(owner Owner, key ObjectKey, notBefore time.Time) {
 	f.pending.addContended(owner, key, notBefore)
 }

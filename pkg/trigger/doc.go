@@ -11,10 +11,10 @@
 // The [Index] holds the owners of every managed object and the digest that each owner expects
 // (see package ownership). The reconciler writes it; the handlers of [Factory.HandlerFor] read
 // it. An event that arrives during an apply of its object is judged after the apply returned,
-// so that the echo of the apply and an edit are not mistaken for each other.
+// so that the echo of the apply and an edit are distinguished.
 //
 // The reconciler marks contended objects ([Factory.Contend]). Their drift is queued after other
-// drift, and not before its revert is due.
+// drift, when its revert is due.
 //
 // The same events carry the [Health] of an object. A change of health is no verdict: it enqueues
 // the owners as routine work, once for a burst of changes.

@@ -20,7 +20,7 @@ import (
 const driftPriority = 100
 
 // ContendedPriority is the priority of the drift of contended objects. It is below the priority
-// of other drift, which must not wait for it, and above routine work, because the time until
+// of other drift, which precedes it, and above routine work, because the time until
 // the drift is reverted is bounded.
 const ContendedPriority = 50
 
@@ -30,8 +30,8 @@ const deletingDelay = time.Second
 // Factory returns the callbacks of watches and fills the work queue. It is safe for concurrent
 // use.
 type Factory struct {
-	// Installation is the installation whose VidraResources are enqueued. It must not be
-	// changed after the first callback was made.
+	// Installation is the installation whose VidraResources are enqueued. It must stay the same
+	// after the first callback.
 	Installation v1alpha1.Installation
 
 	index   *Index
@@ -47,7 +47,7 @@ type Factory struct {
 	// heals is the work queue of the loop of objects; nil without one, or before it begins.
 	heals workqueue.TypedRateLimitingInterface[Heal]
 	// early holds the owners that were enqueued before the queue was known.
-	// On a replica that does not lead yet, an owner is enqueued many times.
+	// Before a replica leads, it enqueues an owner many times.
 	early map[Owner]struct{}
 }
 
@@ -139,7 +139,7 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 
 // enqueueHealth enqueues an owner because the health of an object changed, as routine work after
 // a delay. It is called before act, so that drift in the same event includes it. An owner that is
-// in the queue keeps its place, unless the new delay ends earlier.
+// in the queue changes its place only if the new delay ends earlier.
 func (f *Factory) enqueueHealth(owner Owner, o observation) {
 	if o.healthDelay > 0 {
 		f.pending.merge(owner, Causes{Health: true})
@@ -147,7 +147,7 @@ func (f *Factory) enqueueHealth(owner Owner, o observation) {
 	}
 }
 
-// enqueueUnknownOwners enqueues the owners that an object names if they are not known yet. A known owner without a claim on
+// enqueueUnknownOwners enqueues the owners that an object names if they are still unknown. A known owner without a claim on
 // the object does not own it: its annotations were copied. A replica that does not lead stores no such names, as users can
 // write any number of them: when it leads, its controller reconciles every VidraResource.
 func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
@@ -187,7 +187,7 @@ func (f *Factory) Abort(owner Owner, key ObjectKey) {
 }
 
 // finishApply acts on the verdict on the deferred event; nil if there was none. The verdict
-// AsExpected drops no cause, because a later event may have added one.
+// AsExpected keeps the causes, because a later event may have added one.
 func (f *Factory) finishApply(key ObjectKey, deferred *judgement) {
 	if deferred == nil {
 		return
@@ -198,7 +198,7 @@ func (f *Factory) finishApply(key ObjectKey, deferred *judgement) {
 	f.releaseObject(compact(key), deferred.event)
 }
 
-// releaseObject frees the whole object of a snapshot when no owner has to judge it any more.
+// releaseObject frees the whole object of a snapshot after the last owner has judged it.
 func (f *Factory) releaseObject(key compactKey, s *Snapshot) {
 	if s.pending.Load() != nil && !f.index.isDeferred(key, s) {
 		s.pending.Store(nil)
@@ -209,7 +209,7 @@ func (f *Factory) releaseObject(key compactKey, s *Snapshot) {
 // TakeHeal.
 func (f *Factory) TakeCauses(owner Owner) Causes { return f.pending.take(owner) }
 
-// RequeueCauses adds causes again that the owner took and did not settle. It does not enqueue
+// RequeueCauses adds causes again that the owner took and left unsettled. It does not enqueue
 // the owner.
 func (f *Factory) RequeueCauses(owner Owner, causes Causes) { f.pending.merge(owner, causes) }
 
@@ -221,11 +221,11 @@ func (f *Factory) Release(owner Owner) {
 	f.refusals.set(owner, nil)
 }
 
-// EnqueueAll enqueues owners to compare all their objects. Everything that an owner needs and that
-// is no event of its objects ends here: its watches, kinds, cluster, namespaces and sources.
+// EnqueueAll enqueues owners to compare all their objects. All that an owner needs other than the
+// events of its objects ends here: its watches, kinds, cluster, namespaces and sources.
 func (f *Factory) EnqueueAll(owners ...Owner) { f.enqueueWith(Causes{All: true}, owners...) }
 
-// EnqueueAfter is EnqueueAll after a delay, within which further causes cost no further reconcile.
+// EnqueueAfter is EnqueueAll after a delay, within which further causes share that reconcile.
 func (f *Factory) EnqueueAfter(delay time.Duration, owners ...Owner) {
 	for _, owner := range owners {
 		f.pending.merge(owner, Causes{All: true})
@@ -257,7 +257,7 @@ func (f *Factory) Requeue(owner Owner, again bool, result reconcile.Result) {
 	}
 }
 
-// enqueueWith enqueues owners for causes that are not about an event of one object.
+// enqueueWith enqueues owners for other causes than an event of one object.
 func (f *Factory) enqueueWith(causes Causes, owners ...Owner) {
 	for _, owner := range owners {
 		f.pending.merge(owner, causes)
@@ -303,7 +303,7 @@ func (f *Factory) Source() Source { return Source{factory: f} }
 // Source is a controller-runtime source that enqueues the owners with pending causes.
 type Source struct{ factory *Factory }
 
-// Start sets the work queue. It does not block.
+// Start sets the work queue. It returns at once.
 func (s Source) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	f := s.factory
 	f.mu.Lock()

@@ -22,7 +22,7 @@ func (f *Factory) HealSource() HealSource { return HealSource{factory: f} }
 // HealSource is a controller-runtime source that enqueues the changed objects.
 type HealSource struct{ factory *Factory }
 
-// Start sets the work queue. It does not block.
+// Start sets the work queue. It returns at once.
 func (s HealSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[Heal]) error {
 	f := s.factory
 	f.mu.Lock()
@@ -142,7 +142,7 @@ func (f *Factory) ReturnHeals(owner Owner, heals func(ObjectKey) bool) map[Objec
 	return others
 }
 
-// Report enqueues an owner to report heals, after a delay. Without a delay it has the priority of drift.
+// Report enqueues an owner to report heals, after a delay. With a delay of 0, it has the priority of drift.
 func (f *Factory) Report(owner Owner, after time.Duration) {
 	f.pending.merge(owner, Causes{Report: true})
 	opts := priorityqueue.AddOpts{After: after}

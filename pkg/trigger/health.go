@@ -19,10 +19,10 @@ import (
 type Health struct {
 	// Status is Current when the object matches its spec, InProgress on the way there,
 	// Failed when it does not get there by itself, Terminating while it is being deleted,
-	// and Unknown if its status cannot be read.
+	// and Unknown if its status is unreadable.
 	Status status.Status
 	// Message is the cause, in at most 256 bytes. It is empty for an object that is Current,
-	// and for one whose values must not be shown (ownership.Sensitive), unless it is Terminating.
+	// and for one whose values are withheld (ownership.Sensitive), except while it is Terminating.
 	Message string
 	// WaitsSince is since when the object is terminating, in seconds since 1970, while it waits for finalizers, which
 	// Message names; 0 otherwise.
@@ -40,8 +40,8 @@ func (h Health) BlockedAt() time.Time {
 }
 
 // HealthOf returns the health of an object in the store of a watch, as of its last event. Where
-// kstatus depends on the clock, as for a Pod that cannot be scheduled, time alone changes
-// nothing. ok is false for an object that is not a Snapshot.
+// kstatus depends on the clock, as for an unschedulable Pod, time alone changes
+// nothing. ok reports whether the object is a Snapshot.
 func HealthOf(kept any) (health Health, ok bool) {
 	s, ok := kept.(*Snapshot)
 	if !ok || s == nil {
@@ -50,8 +50,8 @@ func HealthOf(kept any) (health Health, ok bool) {
 	return s.health(), true
 }
 
-// CheckedHealthOf returns the health of an object in the store of a watch, as a check of an owner computes it; nil for kstatus. ok is false
-// for an object that has not been evaluated by that check.
+// CheckedHealthOf returns the health of an object in the store of a watch, as a check of an owner computes it; nil for kstatus. ok reports
+// whether that check has evaluated the object.
 func CheckedHealthOf(kept any, check *healthcheck.Check) (health Health, ok bool) {
 	if check == nil {
 		return HealthOf(kept)
@@ -90,7 +90,7 @@ type special struct {
 	marks marks
 	// waitsSince is Health.WaitsSince.
 	waitsSince uint32
-	// checked are the results of the checks of owners; nil without any.
+	// checked are the results of the checks of owners, if any.
 	checked *checked
 }
 
@@ -104,7 +104,7 @@ type checked struct {
 // maxChecks is how many owners may check an object. They share it with the watch of the kind.
 const maxChecks = 4
 
-// checkAll returns the results of checks about an object; nil without any.
+// checkAll returns the results of checks about an object, if any.
 func checkAll(u *unstructured.Unstructured, checks []*healthcheck.Check) *checked {
 	var all *checked
 	for i, check := range checks {
@@ -166,7 +166,7 @@ func (s *Snapshot) health() Health {
 }
 
 // wasSensitive reports whether the object has the annotation that withholds its values, or had it in a state that
-// was merged into this one. It is false without a Snapshot.
+// was merged into this one. It is false for a nil Snapshot.
 func (s *Snapshot) wasSensitive() bool {
 	if s == nil {
 		return false
@@ -192,7 +192,7 @@ func CoOwned(kept any) bool {
 // terminating reports whether the object is being deleted.
 func (s *Snapshot) terminating() bool { return s.health().Status == status.TerminatingStatus }
 
-// ComputeHealth returns the health of an object. It does not change the object, and the result
+// ComputeHealth returns the health of an object. It leaves the object as it is, and the result
 // shares only strings with it.
 func ComputeHealth(u *unstructured.Unstructured) Health { return CheckHealth(u, nil) }
 
@@ -258,7 +258,7 @@ func withoutValues(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // alwaysCurrent reports whether kstatus finds an object that is not being deleted Current in any
-// case: it has no status, and its kind does not require one.
+// case: it has no status, and its kind makes a status optional.
 func alwaysCurrent(u *unstructured.Unstructured) bool {
 	if u.GetAPIVersion() == "v1" && (u.GetKind() == "ConfigMap" || u.GetKind() == "Secret") {
 		return true
@@ -267,8 +267,8 @@ func alwaysCurrent(u *unstructured.Unstructured) bool {
 	return !reports && status.GetLegacyConditionsFn(u) == nil
 }
 
-// healthRelevant returns an object with only the conditions that kstatus reads if it does not
-// know the kind, because kstatus converts the whole object by reflection, twice.
+// healthRelevant returns an object with only the conditions that kstatus reads for a kind that
+// is unknown to it, because kstatus converts the whole object by reflection, twice.
 func healthRelevant(u *unstructured.Unstructured) *unstructured.Unstructured {
 	reported, _ := u.Object["status"].(map[string]any)
 	conditions, _ := reported["conditions"].([]any)

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// maxHeld limits the memory, in bytes, of all whole objects that were changed and are not healed yet, maxHeldEach the
+	// maxHeld limits the memory, in bytes, of all whole objects that were changed and are still to be healed, maxHeldEach the
 	// memory of one object. An object beyond it is not stored: the owner reads it from the API server.
 	maxHeld     = 48 << 20
 	maxHeldEach = 2 << 20
 )
 
 // heldObjects counts the memory of whole objects, for as long as they are reachable: in a
-// Snapshot that is not judged yet, in a Cause, or in a reconcile. It is safe for concurrent use.
+// Snapshot that is still to be judged, in a Cause, or in a reconcile. It is safe for concurrent
+// use.
 type heldObjects struct {
 	used atomic.Int64
 	// refused counts the objects that were not stored.

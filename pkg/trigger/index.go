@@ -42,9 +42,9 @@ type Applied struct {
 	// Sensitive is whether the object has the annotation that withholds its values, or had it since its manifest
 	// changed last.
 	Sensitive ownership.Sensitivity
-	// Unreverted is whether the object was not applied although it differs. The object does
-	// not show the wanted fields then, so Digest is over all of it except its status, and
-	// every other change counts.
+	// Unreverted is whether the object differs and stays as it is. The object lacks the
+	// wanted fields then, so Digest is over all of it except its status, and every other change
+	// counts.
 	Unreverted bool
 }
 
@@ -65,9 +65,9 @@ type holder struct {
 	owner Owner
 	// manager is the field manager of the owner.
 	manager string
-	// tools are those whose additions count as drift; none if no additions do.
+	// tools are those whose additions count as drift, if any.
 	tools ownership.Tools
-	// checks compute the health of its objects; nil without any.
+	// checks compute the health of its objects; optional.
 	checks *healthcheck.Checks
 	// claims are the claims of the owner, each with its index in the slice.
 	claims []*claim
@@ -148,7 +148,7 @@ type Claim struct {
 	InFlight, ExpectsRemoval bool
 }
 
-// Claims returns the claims on an object, including claims of running applies. Owners whose events are off have none.
+// Claims returns the claims on an object, including claims of running applies. Claims of owners whose events are off are left out.
 func (x *Index) Claims(key ObjectKey) []Claim {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -161,9 +161,9 @@ func (x *Index) Claims(key ObjectKey) []Claim {
 	return all
 }
 
-// AsExpected reports whether an object, as stored by a watch, is as an owner expects. It is not
-// if the owner expects nothing. An object whose event is not judged yet counts as expected: the
-// event follows, with the change.
+// AsExpected reports whether an object, as stored by a watch, is as an owner expects. It is
+// false if the owner expects nothing. An object whose event is still to be judged counts as
+// expected: the event follows, with the change.
 func (x *Index) AsExpected(owner Owner, key ObjectKey, kept any, found bool) bool {
 	s, ok := kept.(*Snapshot)
 	if !found || !ok {

@@ -55,7 +55,7 @@ func (x *Index) isDeferred(key compactKey, s *Snapshot) bool {
 }
 
 // lookUp returns the key as the Index stores it, so that equal names share memory, the field managers that are expected in the
-// object, the ones among them with unreverted drift, the tools whose additions count for each of them, and the checks of their health.
+// object, the managers among them with unreverted drift, the tools whose additions count for each of them, and the checks of their health.
 func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted []string, tools map[string]ownership.Tools, checks []*healthcheck.Checks) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

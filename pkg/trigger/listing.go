@@ -13,7 +13,7 @@ import (
 
 // Listing compares the objects of one watch, as the pages of a LIST show them, with the expectations of their owners. It
 // enqueues the owners of suspects: objects that differ, and expected objects that the LIST lacks. An event may report the same
-// change a moment later, so a suspect is no drift yet. It is not safe for concurrent use.
+// change a moment later, so a suspect is no drift yet. Only one goroutine may use it at a time.
 type Listing struct {
 	factory   *Factory
 	watch     unique.Handle[watched]
@@ -33,7 +33,7 @@ type Listing struct {
 // BeginList returns the function to call with the version of a LIST of all objects, whose answer is as new as etcd. It
 // reports whether the version is lower than one that an owner expected when the LIST began: etcd was restored from a
 // backup, or another cluster answers. The versions of the time before are forgotten then, as no object would ever
-// be as new. Objects of one namespace are listed unless it is empty.
+// be as new. An empty namespace means objects of all namespaces.
 func (f *Factory) BeginList(cluster string, gvr schema.GroupVersionResource, namespace string) (listed func(resourceVersion string) (restored bool)) {
 	watch := unique.Make(watched{cluster: cluster, gvr: gvr})
 	highest := f.index.highest(watch, namespace)
@@ -88,7 +88,7 @@ func (x *Index) claimsOfLocked(watch unique.Handle[watched], namespace string) i
 	}
 }
 
-// NewListing returns the Listing of a watch, whose objects are in one namespace unless it is empty.
+// NewListing returns the Listing of a watch, whose objects are in one namespace; empty means all.
 // verify limits how many objects are suspects although they are as expected, because the process
 // knows their digests from statuses alone, which other clients may write.
 func (f *Factory) NewListing(cluster string, gvr schema.GroupVersionResource, namespace string, verify func() bool) *Listing {
@@ -177,7 +177,7 @@ func (c *claim) unverified() bool {
 	return !c.unreverted && (c.learned || c.expected.version == (version{}))
 }
 
-// unlisted returns the objects that were expected in a LIST and were not there.
+// unlisted returns the objects that were expected in a LIST and are missing from it.
 func (x *Index) unlisted(l *Listing) map[Owner]map[ObjectKey]string {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -57,7 +57,7 @@ func (m metrics) countersOf(cluster string, gvr schema.GroupVersionResource) ver
 	return t
 }
 
-// ForgetCluster removes the series of a cluster that is no longer a destination.
+// ForgetCluster removes the series of a cluster that was a destination.
 func (f *Factory) ForgetCluster(cluster string) {
 	f.metrics.verdicts.DeletePartialMatch(prometheus.Labels{"destination": cluster})
 }

@@ -25,7 +25,7 @@ type Evidence struct {
 // EvidenceOfVersion is the evidence in an object of a resourceVersion, where any change of the object counts.
 func EvidenceOfVersion(version string) Evidence { return Evidence{version: version} }
 
-// VersionIn returns the evidence in an object where any change of it counts. ok is false for an object that is no Snapshot.
+// VersionIn returns the evidence in an object where any change of it counts. ok reports whether the object is a Snapshot.
 func VersionIn(kept any) (e Evidence, ok bool) {
 	s, ok := kept.(*Snapshot)
 	if !ok || s == nil {
@@ -35,7 +35,7 @@ func VersionIn(kept any) (e Evidence, ok bool) {
 }
 
 // EvidenceIn returns the evidence in an object: the fields of one field manager, or of all of them if manager is
-// empty. ok is false for an object that is no Snapshot.
+// empty. ok reports whether the object is a Snapshot.
 func EvidenceIn(kept any, manager string) (e Evidence, ok bool) {
 	s, ok := kept.(*Snapshot)
 	if !ok || s == nil {

@@ -42,7 +42,7 @@ type pendingObject struct {
 	received time.Time
 	// object is the object if it differs from the expectation of an owner, because an Event may report the change.
 	object *unstructured.Unstructured
-	// owners are the owners that the object names, in case that none is known.
+	// owners are the owners that the object names, in case that all are unknown.
 	owners []string
 	// owned are the digests for managers whose drift is unreverted: their digest in the
 	// Snapshot is over all of the object.
@@ -88,7 +88,7 @@ func appendSkipped(skipped []*Snapshot, last *Snapshot) []*Snapshot {
 	return all[max(0, len(all)-maxSkipped):]
 }
 
-// skipped returns the states before this one that were not judged.
+// skipped returns the unjudged states before this one.
 func (s *Snapshot) skipped() []*Snapshot {
 	if e := s.pending.Load(); e != nil {
 		return e.skipped
@@ -96,8 +96,8 @@ func (s *Snapshot) skipped() []*Snapshot {
 	return nil
 }
 
-// pendingState returns the whole object if it was not as expected and is not judged yet; nil
-// otherwise.
+// pendingState returns the whole object if it was not as expected and is still to be judged;
+// nil otherwise.
 func (s *Snapshot) pendingState() *unstructured.Unstructured {
 	if e := s.pending.Load(); e != nil {
 		return e.object
@@ -163,7 +163,7 @@ func DigestOf(u *unstructured.Unstructured, manager string, unreverted bool, too
 	return digest
 }
 
-// digestOfAll returns a digest of an object without its status and without the fields that change
+// digestOfAll returns a digest of an object without its status and the fields that change
 // with every write.
 func digestOfAll(u *unstructured.Unstructured) (digest ownership.Digest) {
 	content := maps.Clone(u.Object)
@@ -283,12 +283,12 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	return s
 }
 
-// maxUnknown is the maximum number of unknown owners that an object may name. More are forged,
-// and none of them counts: an owner that becomes known later reconciles its objects anyway.
+// maxUnknown is the maximum number of unknown owners that an object may name. More are forged
+// and ignored: an owner that becomes known later reconciles its objects anyway.
 const maxUnknown = 16
 
 // withUnknown returns the field managers that are expected in an object, and those that applied
-// it and are not known yet.
+// it and are still unknown.
 func withUnknown(expected, applied []string) []string {
 	unknown := slices.DeleteFunc(applied, func(name string) bool { return slices.Contains(expected, name) })
 	if len(unknown) > maxUnknown {

@@ -25,11 +25,11 @@ import (
 
 // Cluster is a cluster with Vidra. Its methods are safe for concurrent use.
 type Cluster struct {
-	// Destinations opens other clusters, the destinations of VidraResources. It must not be changed after the first call of a
+	// Destinations opens other clusters, the destinations of VidraResources. It must stay the same after the first call of a
 	// method.
 	Destinations dryrun.Destinations
 	// CommandLine is the name of Vidra's command line on the user's machine, for commands that errors propose. Defaults to
-	// "vidra". It must not be changed after the first call of a method.
+	// "vidra". It must stay the same after the first call of a method.
 	CommandLine string
 
 	at     *cluster.Cluster
@@ -49,7 +49,7 @@ func New(config *rest.Config) (*Cluster, error) {
 func (c *Cluster) commandLine() string { return cmp.Or(c.CommandLine, "vidra") }
 
 // Object names an object that a VidraResource manages. It is in the cluster of the VidraResource, or, if none manages such an
-// object there, in the one other cluster with a VidraResource that does.
+// object there, in the only other cluster with a VidraResource that does.
 type Object struct {
 	schema.GroupKind
 	// Namespace is empty for cluster-scoped kinds.

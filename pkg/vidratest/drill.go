@@ -41,7 +41,7 @@ const (
 var ErrNoSentinel = errors.New("no object has an annotation that a drill may edit: give one in the manifest, such as a ConfigMap, " +
 	"the annotation " + v1alpha1.DrillAnnotation + `: "sentinel"`)
 
-// ErrNotUndone is the error of a drill if neither Vidra nor the drill has reverted the edit.
+// ErrNotUndone is the error of a drill if both Vidra and the drill have failed to revert the edit.
 var ErrNotUndone = errors.New("the edit of the drill could not be undone")
 
 // DrillReport is a drill whose edit Vidra reverted.
@@ -49,8 +49,8 @@ type DrillReport struct {
 	Heal
 	// Annotation that was edited.
 	Annotation string
-	// Entry is the entry of status.history about the edit, with its author, as the operator attributed it. Nil without one
-	// after 20 seconds.
+	// Entry is the entry of status.history about the edit, with its author, as the operator attributed it. Nil if it is
+	// missing after 20 seconds.
 	Entry *v1alpha1.HistoryEntry
 	// Reported is how long it took from the edit until the status had Entry.
 	Reported time.Duration
@@ -60,7 +60,7 @@ type DrillReport struct {
 // The sentinel is the first object whose manifest sets [v1alpha1.DrillAnnotation], or else kubernetes.io/description: no
 // program acts on these annotations. It fails without an edit if there is no sentinel, or if the VidraResource
 // says that edits are not reverted. It fails with a [*NotHealedError] if the edit stands for longer than within,
-// and reverts the edit itself, with its field ownership. It does so, too, if ctx ends. [ErrNotUndone] means that it could not.
+// and reverts the edit itself, with its field ownership. It does so, too, if ctx ends. [ErrNotUndone] means that this failed.
 func (c *Cluster) Drill(ctx context.Context, name string, within time.Duration) (DrillReport, error) {
 	vr, err := c.get(ctx, name)
 	if err != nil {
@@ -188,7 +188,7 @@ func (k *keeper) restoreOwners(ctx context.Context, live, before *unstructured.U
 }
 
 // awaitEntry waits until the history of a VidraResource has another edit of an annotation than when the drill
-// began; nil if it does not get one.
+// began; nil if it is missing after reportTimeout.
 func (c *Cluster) awaitEntry(ctx context.Context, k *keeper, annotation string) (*v1alpha1.HistoryEntry, error) {
 	var found *v1alpha1.HistoryEntry
 	before := k.lastEdit(k.runner.VR, annotation)

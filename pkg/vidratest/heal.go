@@ -25,7 +25,7 @@ const visibleWithin = 5 * time.Second
 type Heal struct {
 	Object Object
 	// Changes are the fields that the edit changed, with the field manager where the API server records
-	// one. Values that are never shown are withheld. None if Deleted.
+	// one. Values that are never shown are withheld. Empty if Deleted.
 	Changes []ownership.Change
 	// Deleted reports that the edit deleted the object.
 	Deleted bool
@@ -35,10 +35,10 @@ type Heal struct {
 	Stood time.Duration
 }
 
-// NotHealedError is about an object that was not as its VidraResources want it at the end of the time.
+// NotHealedError is about an object that differed from the wanted one at the end of the time.
 type NotHealedError struct {
 	Object Object
-	// Within is 0 if it was not so before the edit.
+	// Within is 0 if it differed already before the edit.
 	Within time.Duration
 	// Changes are the changes that an apply would revert. Deleted reports that the object is absent. Refused is the
 	// reason for which the API server would refuse an apply.
@@ -73,13 +73,13 @@ func (e *NotHealedError) text() string {
 	return text + ": " + strings.Join(e.Why, "; ")
 }
 
-// ErrUnchanged is the error of [Cluster.Healed] if the edit changed no field that a VidraResource applies. Additions do not
-// count, whatever spec.drift.additions is.
+// ErrUnchanged is the error of [Cluster.Healed] if the edit changed no field that a VidraResource applies. Additions are
+// ignored, whatever spec.drift.additions is.
 var ErrUnchanged = errors.New("the edit changed no field that a VidraResource applies")
 
 // Healed makes an edit of an object with one request, and blocks until the edit is reverted. It fails with a
 // [*NotHealedError] if the edit stands for longer than within, with ErrUnchanged, and with the error of the
-// edit. It fails without an edit if the object is not as wanted before.
+// edit. It fails before the edit if the object differs from the wanted one already.
 func (c *Cluster) Healed(ctx context.Context, o Object, within time.Duration, edit func(context.Context) error) (Heal, error) {
 	m, err := c.measure(ctx, o, within)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Cluster) Healed(ctx context.Context, o Object, within time.Duration, ed
 }
 
 // AwaitHealed blocks until an object is as its VidraResources want it, and fails with a [*NotHealedError] if it
-// is not within some time. Stood is how long it waited. An edit must have been made before the call.
+// still differs after some time. Stood is how long it waited. An edit must have been made before the call.
 func (c *Cluster) AwaitHealed(ctx context.Context, o Object, within time.Duration) (Heal, error) {
 	begin := time.Now()
 	m, err := c.measure(ctx, o, within)
@@ -247,7 +247,7 @@ func (m *measurement) note() {
 	}
 }
 
-// failed is the error about an object that is not as wanted, with the reasons that the VidraResources give now.
+// failed is the error about an object that differs from the wanted one, with the reasons that the VidraResources give now.
 func (m *measurement) failed(ctx context.Context, found difference, within time.Duration) error {
 	e := &NotHealedError{Object: m.heal.Object, Within: within, Changes: found.changes, Deleted: found.deleted, Refused: found.refused}
 	for _, k := range m.keepers {

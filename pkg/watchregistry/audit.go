@@ -23,9 +23,8 @@ func (r *Registry) audit(ctx context.Context) {
 	}
 }
 
-// Audit compares owners, states and running goroutines, and returns the contradictions: none,
-// unless there is a defect. It counts them and logs each as an error. The registry calls it
-// every minute.
+// Audit compares owners, states and running goroutines, and returns the contradictions, which
+// are defects. It counts them and logs each as an error. The registry calls it every minute.
 func (r *Registry) Audit() []string {
 	found := r.inspect()
 	r.audits.Add(1)

@@ -17,7 +17,7 @@ func (r *Registry) AddCluster(name string, cluster Cluster) {
 // owners, and the awaited kinds of it. It calls neither owners nor handlers; only a callback
 // that has begun may still run. Owners have to ask for new watches after a cluster was added
 // under that name, which may be at once. A name that is unknown is ignored. RemoveCluster
-// does not wait for the goroutines to end.
+// returns at once; the goroutines may end later.
 func (r *Registry) RemoveCluster(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -44,11 +44,11 @@ type clusterWatches struct {
 	cancel      context.CancelFunc
 	listLimiter *listLimiter
 	// pages bounds how many pages of lists are read at a time where lists that are not streamed are read in pages; nil
-	// where they are not.
+	// elsewhere.
 	pages *semaphore.Weighted
 	// backoffs space the requests of the watches on crds and apiServices.
 	backoffs map[schema.GroupVersionResource]*requestBackoff
-	// noticing counts the watches on crds and apiServices that have listed and do not fail.
+	// noticing counts the watches on crds and apiServices that have listed and work.
 	noticing atomic.Int32
 	// groups is the queue of API groups to check.
 	groups workqueue.TypedRateLimitingInterface[string]
@@ -85,7 +85,7 @@ func (c *clusterWatches) maxObjects() int64 {
 }
 
 // storedLocked returns the number of objects of a resource that the stores of its watches have
-// together; nil where they are not limited. The registry's mutex must be held.
+// together; nil where they are unlimited. The registry's mutex must be held.
 func (c *clusterWatches) storedLocked(gvr schema.GroupVersionResource) *atomic.Int64 {
 	if c.maxObjects() == 0 {
 		return nil
@@ -126,7 +126,7 @@ func (c *clusterWatches) run() {
 }
 
 // deletedRechecks are the delays of further checks of a group after the deletion of a CustomResourceDefinition or an APIService: the API
-// server may serve the group for a moment after that, and it does not end the watches on an extension API server.
+// server may serve the group for a moment after that, and it leaves the watches on an extension API server open.
 var deletedRechecks = [...]time.Duration{time.Second, 5 * time.Second, 20 * time.Second, time.Minute}
 
 // watchKinds runs a metadata informer on crds or apiServices. Each event enqueues the API

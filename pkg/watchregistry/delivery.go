@@ -16,8 +16,8 @@ type Sized interface {
 	Size() int
 }
 
-// Successor is a state of an object that records which earlier states a slow handler does
-// not receive. The objects that the transform of a watch returns may implement it.
+// Successor is a state of an object that records which earlier states a slow handler misses.
+// The objects that the transform of a watch returns may implement it.
 type Successor interface {
 	// Skip records that the handler receives this state instead of an older one. It is
 	// called before the handler receives either.
@@ -46,13 +46,13 @@ type delivery struct {
 	// delivered is the sum of keyHash over the objects with a reported addition and no reported deletion. It equals the sum
 	// over the store of the informer when the delivery has received all its additions and deletions.
 	delivered uint64
-	// pending holds the events that the handler has not taken yet, queue their order.
+	// pending holds the events that the handler is still to take, queue their order.
 	pending map[string]*pendingEvents
 	queue   []queueItem
 	// maxPending is the largest size of pending since it was made.
 	maxPending int
-	// previous holds the objects of earlier runs that the current run has not reported yet;
-	// nil if there was no earlier run.
+	// previous holds the objects of earlier runs that the current run is still to report; nil
+	// in the first run.
 	previous map[string]any
 }
 
@@ -199,7 +199,7 @@ func (d *delivery) pushLocked(q queueItem) {
 }
 
 // restart ends a run, whose informer has this store. Objects of the store that the next run
-// does not report are reported as deleted when the next run has synced.
+// lacks are reported as deleted when the next run has synced.
 func (d *delivery) restart(store cache.Store) {
 	d.stats.clearStored()
 	d.mu.Lock()

@@ -21,13 +21,13 @@
 //	  -> delivery (merges events that wait for a slow handler) -> handler
 //
 // Invariants:
-//   - The mutex guards maps and nothing else. No request, discovery, wait for a
+//   - The mutex guards maps alone. No request, discovery, wait for a
 //     sync or callback happens while it is held. So no watch can delay another one,
 //     and no method blocks on a server.
 //   - Each watch is a state machine with a pure transition function (see next). Each
 //     start of its informer is an informerRun; events of an earlier run are ignored.
 //   - The check that a watch has no owner and its removal are one critical section:
-//     a watch that an owner has just asked for is not stopped.
+//     a watch that an owner has just asked for runs on.
 //   - The registry does not poll a kind that is unserved with LIST requests. It stops
 //     the informer, and the watch is Pending until discovery serves the kind again.
 //     Metadata watches on CustomResourceDefinitions and APIServices notice that.

@@ -21,8 +21,8 @@ func newListLimiter() *listLimiter {
 }
 
 // listSlot is the slot of a list that is running. A list without progress for
-// silenceTimeout loses its slot, so that kinds that the API server does not answer do not
-// block the lists of other kinds.
+// silenceTimeout loses its slot, so that the lists of other kinds continue while the API server
+// leaves one unanswered.
 type listSlot struct {
 	limiter   *listLimiter
 	onSilence func()

@@ -20,7 +20,7 @@ type notifier struct {
 func newNotifier() *notifier { return &notifier{wake: make(chan struct{}, 1)} }
 
 // add enqueues call. call is skipped if subject, the context of the watch, cluster or
-// registry that it is about, has ended by then. add does not block.
+// registry that it is about, has ended by then. add returns at once.
 func (n *notifier) add(subject context.Context, call func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Ensure adds the watches want to those that owner needs, starts those that do not run yet,
-// and returns the status of each. Use it where the caller may fail before the new set is
-// complete, and Sync after that. A key whose cluster is unknown is Degraded and not added.
+// Ensure adds the watches want to those that owner needs, starts the missing ones, and returns
+// the status of each. Use it where the caller may fail before the new set is complete, and Sync
+// after that. A key whose cluster is unknown is Degraded and left out.
 func (r *Registry) Ensure(owner Owner, want []Key) map[Key]Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *Registry) Await(owner Owner, kinds []Kind) {
 	}
 }
 
-// acquireLocked adds owner to the watch key, and starts the watch if there is none. r.mu must
+// acquireLocked adds owner to the watch key, and starts the watch if it is missing. r.mu must
 // be held.
 func (r *Registry) acquireLocked(owner Owner, key Key) Status {
 	w := r.watches[key]
@@ -99,7 +99,7 @@ func (r *Registry) startLocked(key Key, s *clusterWatches) *watch {
 	return w
 }
 
-// lingerLocked stops a watch after the linger time if it has no owner. r.mu must be held.
+// lingerLocked stops a watch after the linger time if it is unowned. r.mu must be held.
 func (r *Registry) lingerLocked(key Key) {
 	w := r.watches[key]
 	if r.needed.Needed(key) || w.linger != nil {
@@ -121,7 +121,7 @@ func (r *Registry) lingerLocked(key Key) {
 	w.linger = timer
 }
 
-// stopLocked stops and removes a watch without owners. r.mu must be held.
+// stopLocked stops and removes an unowned watch. r.mu must be held.
 func (r *Registry) stopLocked(w *watch) {
 	w.linger = nil
 	w.transitionLocked(released, "", nil)

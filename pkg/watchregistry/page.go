@@ -10,8 +10,8 @@ import (
 
 // Page sends one LIST for the objects of a watch, at most limit of them, with the client and the
 // selector of the watch, and returns the answer. token is the continue token of the page before;
-// empty for the first page. It does not retry, and waits for the server. A watch that is not Synced
-// is an error.
+// empty for the first page. It sends the request once, and waits for the server. A watch in another
+// state than Synced is an error.
 func (r *Registry) Page(ctx context.Context, key Key, limit int64, token string) (*unstructured.UnstructuredList, error) {
 	r.mu.Lock()
 	w := r.watches[key]

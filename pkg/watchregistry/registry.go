@@ -32,7 +32,7 @@ type Key struct {
 }
 
 // String returns resource.version.group, with the namespace if the watch has one, and with the
-// cluster unless it is the local one.
+// cluster if it is remote.
 func (k Key) String() string {
 	name := k.GVR.Resource + "." + k.GVR.Version
 	if k.GVR.Group != "" {
@@ -82,20 +82,19 @@ type Options struct {
 	// stored (see Sized). It is called once for each watch. Defaults to storing the objects
 	// unchanged.
 	TransformFor func(cluster string, gvr schema.GroupVersionResource) cache.TransformFunc
-	// OnWatch is called once for each owner of a watch whose state or reason changed.
-	// Defaults to no call.
+	// OnWatch is called once for each owner of a watch whose state or reason changed. Optional.
 	OnWatch func(owner Owner, key Key, status Status)
-	// OnKind is called when a kind that an owner awaits is served. Defaults to no call.
+	// OnKind is called when a kind that an owner awaits is served. Optional.
 	OnKind func(owner Owner, kind Kind)
 	// OnRelist is called for each owner of a watch that was Synced and has listed all
 	// objects again: the handler received no events of objects that were created and
-	// deleted in between. Defaults to no call.
+	// deleted in between. Optional.
 	//
 	// OnWatch, OnKind and OnRelist are called one at a time, in the order of the changes, so
-	// none may block for long. They may call the registry, but not Stop.
+	// each must return soon. They may call the registry, except Stop.
 	OnRelist func(owner Owner, key Key)
 	// OnList is called before the LIST of a watch is sent whose answer is as new as etcd. The function that it returns is
-	// called with the resourceVersion of the list, before the handler receives its objects. Defaults to no call.
+	// called with the resourceVersion of the list, before the handler receives its objects. Optional.
 	OnList func(key Key) (listed func(resourceVersion string))
 	// Linger is how long a watch runs on without an owner. Defaults to DefaultLinger; with
 	// a negative value a watch stops at once.
@@ -125,7 +124,7 @@ type Registry struct {
 	mu       sync.Mutex
 	clusters map[string]*clusterWatches
 	watches  map[Key]*watch
-	// running holds the watches whose goroutine has not ended.
+	// running holds the watches whose goroutine still runs.
 	running map[*watch]struct{}
 	// needed relates the owners to the watches that they need, awaited to the kinds that they
 	// await. needed has keys of watches alone.
@@ -133,7 +132,7 @@ type Registry struct {
 	awaited relation.Relation[Owner, Kind]
 }
 
-// New returns a registry without clusters and watches. The caller must stop it.
+// New returns an empty registry. The caller must stop it.
 func New(opts Options) *Registry {
 	if opts.TransformFor == nil {
 		opts.TransformFor = func(string, schema.GroupVersionResource) cache.TransformFunc { return nil }
@@ -199,8 +198,8 @@ func (r *Registry) goLocked(f func()) {
 	r.wg.Go(f)
 }
 
-// Get returns an object from the store of a watch. synced is false while the watch has not
-// listed every object; a missing object means nothing then.
+// Get returns an object from the store of a watch. synced reports whether the watch has listed
+// every object; a missing object means nothing before that.
 func (r *Registry) Get(key Key, namespace, name string) (obj any, found, synced bool) {
 	store, synced := r.store(key)
 	if store == nil {
@@ -210,8 +209,8 @@ func (r *Registry) Get(key Key, namespace, name string) (obj any, found, synced 
 	return obj, found && err == nil, synced
 }
 
-// List returns all objects in the store of a watch. synced is false while the watch has not
-// listed every object.
+// List returns all objects in the store of a watch. synced reports whether the watch has listed
+// every object.
 func (r *Registry) List(key Key) (objs []any, synced bool) {
 	store, synced := r.store(key)
 	if store == nil {
@@ -220,8 +219,8 @@ func (r *Registry) List(key Key) (objs []any, synced bool) {
 	return store.List(), synced
 }
 
-// store returns the store of a watch and whether the watch is synced; nil if the watch has
-// never been synced.
+// store returns the store of a watch and whether the watch is synced; nil before the watch is
+// synced for the first time.
 func (r *Registry) store(key Key) (store cache.Store, synced bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ var retrySchedules = map[Reason]wait.Backoff{
 }
 
 // minStreamLife is the least duration of a stream after which the next one is requested at once, and the delay of the next
-// request otherwise. It is not below the duration at which client-go treats a WATCH as failed.
+// request otherwise. It is at least the duration at which client-go treats a WATCH as failed.
 const minStreamLife = time.Second
 
 // requestBackoff spaces the attempts of failing requests. It belongs to one informer, which
@@ -40,7 +40,7 @@ func (b *requestBackoff) failed(reason Reason, retryAfter time.Duration) {
 	}
 	now := time.Now()
 	b.until = now.Add(max(b.backoff.Step(), retryAfter))
-	// Requests that are retried together are not sent at the same moment.
+	// Requests that are retried together are sent at different moments.
 	b.earliest = now.Add(wait.Jitter(max(retrySchedules[reason].Duration, retryAfter), retrySchedules[reason].Jitter))
 }
 

@@ -19,16 +19,16 @@ const (
 	// list for its next object, before its watch is Degraded and its list slot is free.
 	silenceTimeout = 10 * time.Second
 	// streamTimeout is how long a streamed list may wait for its next object before it is
-	// replaced by a plain LIST. A server that does not know streamed lists does not return
-	// an error: it never marks the end of the list, and sends the changes of the objects.
+	// replaced by a plain LIST. A server to which streamed lists are unknown returns no error:
+	// it never marks the end of the list, and sends the changes of the objects.
 	streamTimeout = 30 * time.Second
 	// listTimeout bounds a LIST. The API server's own limit is a minute.
 	listTimeout = 75 * time.Second
-	// streamedListTimeout is the limit of a streamed list in all. A server that does not know streamed lists sends new objects
+	// streamedListTimeout is the limit of a streamed list in all. A server to which streamed lists are unknown sends new objects
 	// like the objects of the list.
 	streamedListTimeout = 5 * time.Minute
-	// maxUndecodableStreams is how many streams in a row may bring nothing that can be
-	// decoded before the reflector lists again. The connection of one may have been cut.
+	// maxUndecodableStreams is how many streams in a row may be undecodable before the
+	// reflector lists again. The connection of one may have been cut.
 	maxUndecodableStreams = 2
 )
 
@@ -50,7 +50,7 @@ type retryingClient struct {
 	// the resource in the cluster; zero means no limit.
 	maxObjects int64
 	// pages bounds the pages of lists that are read at a time, where lists that are not streamed are read in pages; nil
-	// where they are not.
+	// elsewhere.
 	pages *semaphore.Weighted
 	// onList is Options.OnList of the watch, or nil.
 	onList func() func(resourceVersion string)
@@ -61,7 +61,7 @@ type retryingClient struct {
 	// was streamed and ended early, expired whether a WATCH or LIST was answered with 410
 	// and no WATCH has brought an event since.
 	plainLists, listInterrupted, expired bool
-	// undecodable counts the streams in a row that brought nothing that could be decoded.
+	// undecodable counts the undecodable streams in a row.
 	undecodable int
 	// streamsLists reports that the reflector asks for streamed lists.
 	streamsLists bool
@@ -145,7 +145,7 @@ func (g *retryingClient) sendList(ctx context.Context, send func(context.Context
 	return nil
 }
 
-// errNoAnswer is the error of a request that the API server does not answer.
+// errNoAnswer is the error of a request that the API server leaves unanswered.
 var errNoAnswer = errors.New("the API server does not answer")
 
 // reportSilence reports that a list makes no progress.
@@ -236,7 +236,7 @@ func (g *retryingClient) watch(ctx context.Context, opts metav1.ListOptions, sen
 	return newStream(g, source, initial, onListed), nil
 }
 
-// open sends a WATCH, and cancels it if the API server does not begin to answer in time.
+// open sends a WATCH, and cancels it if the answer of the API server begins too late.
 func (g *retryingClient) open(ctx context.Context, opts metav1.ListOptions, send sendWatch) (apiwatch.Interface, error) {
 	timeout := listTimeout
 	if ptr.Deref(opts.SendInitialEvents, false) {

@@ -13,16 +13,16 @@ import (
 type State string
 
 const (
-	// Pending is a watch whose resource the API server does not serve.
+	// Pending is a watch whose resource is unserved.
 	Pending State = "Pending"
-	// Starting is a watch that has not listed every object yet.
+	// Starting is a watch that is still to list every object.
 	Starting State = "Starting"
 	// Synced is a watch that has listed every object and receives the changes.
 	Synced State = "Synced"
-	// Degraded is a watch whose requests the API server refuses or does not answer. Its
+	// Degraded is a watch whose requests the API server refuses or leaves unanswered. Its
 	// store is kept, and the requests are retried with a backoff.
 	Degraded State = "Degraded"
-	// Draining is a watch without owners during the linger time. It returns to its previous
+	// Draining is an unowned watch during the linger time. It returns to its previous
 	// state when an owner needs it again.
 	Draining State = "Draining"
 	// Stopped is a watch that has ended.
@@ -33,14 +33,14 @@ const (
 type Reason string
 
 const (
-	// ReasonNotFound means that the API server does not know the resource. The watch is
+	// ReasonNotFound means that the resource is unknown to the API server. The watch is
 	// Degraded while discovery still serves it, otherwise Pending.
 	ReasonNotFound Reason = "NotFound"
 	// ReasonForbidden means that this client may not list or watch the resource, or that
 	// the resource does not support it.
 	ReasonForbidden Reason = "Forbidden"
-	// ReasonUnavailable means that the API server cannot be reached, fails, does not
-	// answer, throttles for long or does not accept the credentials (401).
+	// ReasonUnavailable means that the API server is unreachable, fails, leaves requests
+	// unanswered, throttles for long or refuses the credentials (401).
 	ReasonUnavailable Reason = "Unavailable"
 )
 
@@ -54,7 +54,7 @@ type Status struct {
 	// Since is when the watch entered State.
 	Since time.Time `json:"since"`
 	// StreamSince is when the open WATCH began to report changes; zero while none is open. A Synced watch has
-	// none for some seconds when the API server ended one and the next request is not answered yet.
+	// none for some seconds when the API server ended one and the next request is still unanswered.
 	StreamSince time.Time `json:"streamSince,omitzero"`
 }
 
@@ -152,7 +152,7 @@ const (
 	success outcome = iota
 	// retry: the request is sent again after a backoff.
 	retry
-	// notFound: the API server does not know the resource.
+	// notFound: the resource is unknown to the API server.
 	notFound
 	// passThrough: the reflector handles the error; the watch has not failed.
 	passThrough
@@ -160,8 +160,8 @@ const (
 
 // classify returns the outcome of a LIST or WATCH, and the reason if it makes the watch
 // Degraded. These errors pass through to the reflector: a resourceVersion that has expired
-// (410) or that the server does not know yet, a request that was canceled by this process,
-// and a streamed list that the server does not support.
+// (410) or that is still unknown to the server, a request that was canceled by this process,
+// and an unsupported streamed list.
 func classify(err error, streamedList bool) (outcome, Reason) {
 	switch {
 	case err == nil:

@@ -27,7 +27,7 @@ type stats struct {
 	// objects and bytes describe the store of the watch.
 	objects, bytes atomic.Int64
 	// ofKind counts the objects in the stores of all watches of the resource in the cluster; nil
-	// where they are not limited.
+	// where they are unlimited.
 	ofKind *atomic.Int64
 
 	// mu guards events and restarts.

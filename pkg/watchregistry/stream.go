@@ -44,8 +44,8 @@ func newStream(g *retryingClient, source apiwatch.Interface, initial *listSlot, 
 // ResultChan implements watch.Interface.
 func (s *stream) ResultChan() <-chan apiwatch.Event { return s.out }
 
-// Stop implements watch.Interface. After it returned, the stream does not use the
-// retryingClient any more.
+// Stop implements watch.Interface. After it returned, the stream has stopped using the
+// retryingClient.
 func (s *stream) Stop() {
 	select {
 	case <-s.stopped:

@@ -25,7 +25,7 @@ const (
 	noProbe    = time.Hour
 )
 
-// handOverTimeout bounds how long an informer whose resource is no longer served runs on
+// handOverTimeout bounds how long an informer whose resource has become unserved runs on
 // until its handler has received every event. The handler takes events without blocking, so
 // this is only reached where the API server keeps sending changes, or on a defect.
 const handOverTimeout = 30 * time.Second
@@ -45,7 +45,7 @@ type watch struct {
 
 	// The registry's mutex guards the fields below.
 
-	// linger is set while there is no owner.
+	// linger is set while the watch is unowned.
 	linger *time.Timer
 	phase  phase
 	// message is the last error while phase has a reason. since is when the displayed
@@ -152,7 +152,7 @@ func (w *watch) newRun(events *delivery, transform cache.TransformFunc) *informe
 
 // stopAfterDelivery stops the informer when its handler has received every addition and
 // deletion that the store shows, because a shared informer that stops drops the events
-// that it has not passed on yet. watch.run counts the case that it stopped too early.
+// that it is still to pass on. watch.run counts the case that it stopped too early.
 func (run *informerRun) stopAfterDelivery(ctx context.Context, events *delivery) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func (r *Registry) countIncompleteHandOver(key Key) {
 		"deletions may go unnoticed until the owners compare their objects next", "watch", key.String())
 }
 
-// prepareInformer configures an informer, which must not have been started.
+// prepareInformer configures an informer before its start.
 func (r *Registry) prepareInformer(
 	informer cache.SharedIndexInformer, transform cache.TransformFunc, handler cache.ResourceEventHandler, name string,
 ) cache.ResourceEventHandlerRegistration {
@@ -223,7 +223,7 @@ func (w *watch) awaitServed() bool {
 	}
 }
 
-// probeNow ends the wait of a Pending watch early. It does not block.
+// probeNow ends the wait of a Pending watch early. It returns at once.
 func (w *watch) probeNow() {
 	select {
 	case w.wake <- struct{}{}:

@@ -34,11 +34,11 @@ import (
 type Creation struct {
 	Name  string
 	Files []insight.File
-	// Namespace, Server and ServiceAccount are those of the spec. Empty ones stay as they are.
+	// Namespace, Server and ServiceAccount are fields of the spec. Empty ones stay as they are.
 	Namespace, Server, ServiceAccount string
 	// DefaultNamespace is the namespace of the destination of a new VidraResource without Namespace.
 	DefaultNamespace string
-	// PartsNamespace is the namespace of the ConfigMaps and Secrets. Defaults to the one of the parts that exist, or else of the destination.
+	// PartsNamespace is the namespace of the ConfigMaps and Secrets. Defaults to the namespace of the parts that exist, or else of the destination.
 	PartsNamespace string
 	// Annotations are set on the VidraResource.
 	Annotations map[string]string
@@ -57,12 +57,12 @@ type Prepared struct {
 	// Remarks are messages to the user.
 	Remarks []string
 
-	// body is what is applied, and before the VidraResource as it was read; nil for a new one.
+	// body is the applied configuration, and before the VidraResource as it was read; nil for a new one.
 	body   *unstructured.Unstructured
 	before *v1alpha1.VidraResource
 	// parts are the texts of spec.manifestFrom, in its order. A part has a uid if it exists.
 	parts []*storedPart
-	// former are the parts of earlier calls that the VidraResource will not name.
+	// former are the parts of earlier calls that the VidraResource drops.
 	former []*storedPart
 }
 
@@ -142,7 +142,7 @@ func (q Creation) cut(namespace string) (*parts.Manifest, error) {
 	return cut, nil
 }
 
-// pieceOf returns a part that does not exist yet, without a name.
+// pieceOf returns a new part, still unnamed.
 func pieceOf(part parts.Part, namespace string) *storedPart {
 	kind := source.ConfigMap
 	if part.Sensitive {
@@ -283,8 +283,8 @@ func (c *Client) storedParts(ctx context.Context, q Creation, cut []parts.Part, 
 	return stored, nil
 }
 
-// place finds a stored part for each part of the manifest: one with the same text, of which the VidraResource names some. Others get a
-// name.
+// place finds a stored part for each part of the manifest: one with the same text, first of all one in named, the parts that the
+// VidraResource names. Others get a name.
 func (p *Prepared) place(q Creation, cut []parts.Part, stored []*storedPart, named []source.Key) {
 	for _, part := range cut {
 		piece := pieceOf(part, q.PartsNamespace)
@@ -390,7 +390,7 @@ func (c *Client) applyVidraResource(ctx context.Context, u *unstructured.Unstruc
 // errChanged is the error about a VidraResource whose spec another writer has changed.
 var errChanged = errors.New("it was changed meanwhile: run the command again")
 
-// applyAsRead applies a prepared VidraResource if its spec is as it was read. Writes of its status do not count.
+// applyAsRead applies a prepared VidraResource if its spec is as it was read. Writes of its status are ignored.
 func (c *Client) applyAsRead(ctx context.Context, p *Prepared) (vr *v1alpha1.VidraResource, err error) {
 	body, before := p.body.DeepCopy(), p.before
 	if before == nil {
@@ -456,7 +456,7 @@ func (c *Client) Difference(ctx context.Context, p *Prepared) (*insight.Diff, er
 }
 
 // Create writes a prepared VidraResource: first its new parts, then the VidraResource, and when the operator has read that, it removes the
-// former parts. What a call leaves unfinished, the next one finishes. progress is called with the steps that are done, and all; it may be
+// former parts. The next call finishes the steps that a call leaves unfinished. progress is called with the steps that are done, and all; it may be
 // nil. It returns messages to the user.
 func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, all int)) (remarks []string, err error) {
 	done, all := 0, 2*len(p.parts)+len(p.former)+1

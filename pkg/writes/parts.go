@@ -49,7 +49,7 @@ type storedPart struct {
 	owners []metav1.OwnerReference
 }
 
-// ofAnother reports whether another VidraResource than the one with a UID owns the part, such as a former one of the same name.
+// ofAnother reports whether another VidraResource than the owner with a UID owns the part, such as a former one of the same name.
 func (p *storedPart) ofAnother(uid types.UID) bool {
 	return slices.ContainsFunc(p.owners, func(o metav1.OwnerReference) bool { return isVidraResource(o) && o.UID != uid })
 }

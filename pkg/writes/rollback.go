@@ -27,7 +27,8 @@ type Rollback struct {
 	Unchanged bool `json:"unchanged,omitempty"`
 }
 
-// Rollback has an earlier revision of the manifest applied, and holds it. to is its number; 0 is the one before: the applied one while a newer manifest is applied in part.
+// Rollback has an earlier revision of the manifest applied, and holds it. to is its number; 0 is the revision before, which
+// is the applied one while a newer manifest is applied in part.
 func (c *Client) Rollback(ctx context.Context, name string, to int64) (*Rollback, error) {
 	vr, err := c.questions.VidraResource(ctx, name)
 	if err != nil {

@@ -54,7 +54,7 @@ const (
 	listOfText = "list of strings"
 )
 
-// typeName returns the type of a field; empty for one that is not supported.
+// typeName returns the type of a field; empty for an unsupported one.
 func typeName(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[*bool]():

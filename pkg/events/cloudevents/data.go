@@ -43,8 +43,8 @@ type Data struct {
 	VidraResource DataOwner `json:"vidraResource"`
 	// Object is the object of the transition; absent if it is the VidraResource.
 	Object *DataObject `json:"object,omitempty"`
-	// Objects are the objects of a transition that may be about several. Where they do not fit
-	// into one CloudEvent, further ones have the others.
+	// Objects are the objects of a transition that may be about several. Where they exceed one
+	// CloudEvent, further ones have the others.
 	Objects []DataObject `json:"objects,omitempty"`
 	// Fields are the fields that differ or were reverted.
 	Fields []DataField `json:"fields,omitempty"`
@@ -93,8 +93,7 @@ type DataField struct {
 	Withheld    bool       `json:"withheld,omitempty"`
 }
 
-// split returns an Event, or several with the same note if its objects do not fit into one
-// CloudEvent.
+// split returns an Event, or several with the same note if its objects exceed one CloudEvent.
 func split(e events.Event) []events.Event {
 	size := 0
 	for i, o := range e.Objects {
@@ -142,8 +141,8 @@ func encode(e events.Event, id string, at time.Time) (event.Event, error) {
 	return ce, ce.Validate()
 }
 
-// objectPath returns apiVersion/kind/namespace/name of an object, without the namespace if it
-// has none.
+// objectPath returns apiVersion/kind/namespace/name of an object, with the namespace if it has
+// one.
 func objectPath(ref corev1.ObjectReference) string {
 	parts := []string{ref.APIVersion, url.PathEscape(ref.Kind)}
 	if ref.Namespace != "" {
@@ -152,7 +151,7 @@ func objectPath(ref corev1.ObjectReference) string {
 	return strings.Join(append(parts, url.PathEscape(ref.Name)), "/")
 }
 
-// dataFields returns as many of the changes as fit, and how many do not.
+// dataFields returns as many of the changes as fit, and the number of the others.
 func dataFields(changes []ownership.Change) ([]DataField, int) {
 	var fields []DataField
 	size := 0

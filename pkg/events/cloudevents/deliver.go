@@ -89,7 +89,7 @@ func (c *Sink) send(ctx context.Context, e event.Event) attempt {
 		c.logNoAnswer(ctx, err)
 		return attempt{}
 	}
-	// The status is all that counts; an error of the body does not matter.
+	// The status is all that counts; an error of the body is ignored.
 	_, _ = io.CopyN(io.Discard, response.Body, maxSinkAnswer)
 	_ = response.Body.Close()
 	status := response.StatusCode

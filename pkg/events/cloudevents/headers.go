@@ -19,7 +19,7 @@ const maxHeaders = 16 << 10
 // reservedHeaders are those that a CloudEvent and HTTP set.
 var reservedHeaders = []string{"Content-Type", "Content-Length", "Host", "Transfer-Encoding", "Connection", "User-Agent"}
 
-// readHeaders reads headers of requests from a file: one "Name: value" a line, as in HTTP. It returns none for an empty
+// readHeaders reads headers of requests from a file: one "Name: value" a line, as in HTTP. It returns nil for an empty
 // path. The errors quote names, and no value.
 func readHeaders(path string) (http.Header, error) {
 	if path == "" {

@@ -34,7 +34,7 @@ type Options struct {
 	// URL is the receiver of the CloudEvents: http or https, without a user.
 	URL string
 	// HeadersFile is a file with headers of each request, one "Name: value" a line. It is read for each request,
-	// so that a value that is rotated is used at once. None if empty.
+	// so that a value that is rotated is used at once. Optional.
 	HeadersFile string
 	// UserAgent is the header User-Agent of each request.
 	UserAgent string
@@ -124,7 +124,7 @@ func checkSink(sink string) (string, error) {
 	return u.Host, nil
 }
 
-// Record enqueues Events to be sent. It does not block: if the queue is full, the Event is
+// Record enqueues Events to be sent. It returns at once: if the queue is full, the Event is
 // dropped and counted.
 func (c *Sink) Record(all []events.Event) {
 	for _, e := range all {
@@ -164,7 +164,7 @@ func (c *Sink) enqueue(q queued) {
 	}
 }
 
-// dropAtEnd counts a CloudEvent that is not sent because the operator ends.
+// dropAtEnd counts a CloudEvent that stays unsent because the operator ends.
 func (c *Sink) dropAtEnd(q queued) {
 	c.count(q.reason, outcomeNotSent)
 	c.failures.log("end", "CloudEvents are dropped: the operator stops before the sink accepted them")

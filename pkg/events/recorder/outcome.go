@@ -32,7 +32,7 @@ func (r *Recorder) count(reason, outcome string, n int32) {
 	r.total.WithLabelValues(reason, outcome).Add(float64(n))
 }
 
-// drop counts and logs Events that will not be written.
+// drop counts and logs Events that are dropped.
 func (r *Recorder) drop(reason string, n int32, why error) {
 	r.count(reason, outcomeDropped, n)
 	r.logLimited("Events are dropped", why, key{reason: reason})

@@ -50,8 +50,8 @@ type Options struct {
 
 // Recorder writes Events, and recurrences as series. It is safe for concurrent use.
 //
-// client-go's broadcaster is not used, because it drops Events without counting them and does
-// not limit its writes: see docs/adr/0012-a-recorder-of-our-own.md.
+// client-go's broadcaster is unsuitable, because it drops Events uncounted and leaves its
+// writes unlimited: see docs/adr/0012-a-recorder-of-our-own.md.
 type Recorder struct {
 	client  typedeventsv1.EventsV1Interface
 	options Options
@@ -65,8 +65,8 @@ type Recorder struct {
 	// mu guards the fields below.
 	mu         sync.Mutex
 	aggregator *aggregator
-	// stopping is whether pending series are written at once, stopped whether nothing is
-	// written any more.
+	// stopping is whether pending series are written at once, stopped whether the writes have
+	// ended.
 	stopping, stopped bool
 	// lastLogged is when each kind of failure was logged last.
 	lastLogged map[string]time.Time
@@ -109,7 +109,7 @@ func instance(name string) string {
 	return display.Truncate(name, maxInstance)
 }
 
-// Record enqueues Events to be written. It does not block.
+// Record enqueues Events to be written. It returns at once.
 func (r *Recorder) Record(all []events.Event) {
 	for _, e := range all {
 		if r.options.WithoutObjects && e.Regarding.Kind != v1alpha1.Kind && e.Regarding.Kind != v1alpha1.SyncKind {
@@ -211,7 +211,7 @@ func (r *Recorder) checkDrainedLocked() {
 	}
 }
 
-// stop counts the Events that were not written.
+// stop counts the unwritten Events.
 func (r *Recorder) stop() {
 	lost := map[string]int32{}
 	r.mu.Lock()
@@ -272,7 +272,7 @@ func (r *Recorder) write(ctx context.Context, s *series) {
 	}
 }
 
-// retry enqueues a series after the backoff. Recurrences do not shorten the wait.
+// retry enqueues a series after the backoff. Recurrences leave the wait as it is.
 func (r *Recorder) retry(s *series) {
 	wait := r.backoff.When(s)
 	r.mu.Lock()

@@ -67,8 +67,8 @@ type series struct {
 	event eventsv1.Event
 	// exists is whether the API server has accepted the Event.
 	exists bool
-	// written counts the occurrences that the API server has accepted, pending those that
-	// are not written yet.
+	// written counts the occurrences that the API server has accepted, pending those that are
+	// still to be written.
 	written, pending int32
 	// last is the time of the last occurrence, pendingSince the time of the first pending one.
 	last, pendingSince time.Time
@@ -237,7 +237,7 @@ func (b *aggregator) due(s *series, now time.Time, immediately bool) (*write, ti
 	return w, 0
 }
 
-// finishWrite records the result of a write, after which its occurrences are not pending.
+// finishWrite records the result of a write, after which its occurrences have stopped being pending.
 func (b *aggregator) finishWrite(s *series, w *write, accepted bool, now time.Time) {
 	s.pending -= w.occurrences
 	if s.pending == 0 {

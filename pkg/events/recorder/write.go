@@ -21,7 +21,7 @@ type write struct {
 	event eventsv1.Event
 	// exists is whether the API server should have the Event already.
 	exists bool
-	// occurrences counts those that the API server has not received yet.
+	// occurrences counts those that the API server is still to receive.
 	occurrences int32
 }
 

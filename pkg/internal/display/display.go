@@ -34,7 +34,7 @@ func Truncate(text string, n int) string {
 	return text[:end] + Ellipsis
 }
 
-// TruncateRunes shortens text to at most n runes. The last one of a shortened text is an ellipsis. n must not be 0.
+// TruncateRunes shortens text to at most n runes. The last one of a shortened text is an ellipsis. n must be at least 1.
 func TruncateRunes(text string, n int) string {
 	runes, end := 0, 0
 	for i := range text {

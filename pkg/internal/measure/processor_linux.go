@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ProcessorTime is the processor time that one call of do takes. Other work on the machine
-// does not count. It calls do until the result is precise.
+// ProcessorTime is the processor time that one call of do takes. Other work on the machine is
+// excluded. It calls do until the result is precise.
 func ProcessorTime(tb testing.TB, do func()) time.Duration {
 	tb.Helper()
 	runtime.LockOSThread()

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Panic is the first panic of several goroutines. Its zero value has none. It is safe for concurrent use.
+// Panic is the first panic of several goroutines. Its zero value is empty. It is safe for concurrent use.
 type Panic struct {
 	once  sync.Once
 	value any

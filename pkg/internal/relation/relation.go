@@ -11,14 +11,14 @@ import (
 // Relation is a set of pairs of an owner and a key that the owner needs. Both directions take the time
 // of their result. The zero value is empty and ready to use.
 //
-// It is not safe for concurrent use. The mutex of its user guards it, with the values that the user keeps for each key, so
+// Only one goroutine may use it at a time. The mutex of its user guards it, with the values that the user keeps for each key, so
 // that both change together. Owners and Keys return copies: a caller releases the mutex before it calls the owners.
 type Relation[O, K comparable] struct {
 	keys   map[O]map[K]struct{}
 	owners map[K]map[O]struct{}
 }
 
-// Add has owner need a key. It reports whether it did not need the key before.
+// Add has owner need a key. It reports whether the key is new for owner.
 func (r *Relation[O, K]) Add(owner O, key K) bool {
 	if _, known := r.keys[owner][key]; known {
 		return false
@@ -31,8 +31,8 @@ func (r *Relation[O, K]) Add(owner O, key K) bool {
 	return true
 }
 
-// Set has owner need exactly keys. It returns the keys that it needs since, and those that it does not
-// need any more. Without keys, the owner is forgotten.
+// Set has owner need exactly keys. It returns the keys that it needs since, and those that it has
+// stopped needing. Without keys, the owner is forgotten.
 func (r *Relation[O, K]) Set(owner O, keys iter.Seq[K]) (added, removed []K) {
 	wanted := map[K]struct{}{}
 	for key := range keys {
@@ -73,16 +73,16 @@ func (r *Relation[O, K]) Drop(key K) []O {
 	return owners
 }
 
-// Owners returns the owners that need a key, in no order.
+// Owners returns the owners that need a key, unordered.
 func (r *Relation[O, K]) Owners(key K) []O { return slices.Collect(maps.Keys(r.owners[key])) }
 
-// Keys returns the keys that owner needs, in no order.
+// Keys returns the keys that owner needs, unordered.
 func (r *Relation[O, K]) Keys(owner O) []K { return slices.Collect(maps.Keys(r.keys[owner])) }
 
 // Needed reports whether any owner needs a key.
 func (r *Relation[O, K]) Needed(key K) bool { return len(r.owners[key]) > 0 }
 
-// All returns every key that an owner needs, in no order. Keys may be dropped meanwhile.
+// All returns every key that an owner needs, unordered. Keys may be dropped meanwhile.
 func (r *Relation[O, K]) All() iter.Seq[K] { return maps.Keys(r.owners) }
 
 // insert adds a value to one of the sets.

@@ -55,7 +55,7 @@ type Object struct {
 	// RemovesItself reports that the controller of the object removes it after its end; RunsOnce, that the
 	// manifest says that it is created once.
 	RemovesItself, RunsOnce bool
-	// Apply is the policy of an object that is created and then left as it is; empty for others.
+	// Apply is the policy of an object that is created once; empty for others.
 	Apply v1alpha1.ApplyPolicy
 	// Configuration identifies the body and the rules.
 	Configuration string

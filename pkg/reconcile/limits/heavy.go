@@ -81,7 +81,7 @@ func (h *HeavyShare) Enter(tenant string) (exit func(), ok bool) {
 	}, true
 }
 
-// Take waits until there is memory for work of a weight. Light work goes on at once. It fails
+// Take waits until there is memory for work of a weight. Light work continues at once. It fails
 // only if ctx ends.
 func (h *HeavyShare) Take(ctx context.Context, weight int64) (free func(), err error) {
 	if h == nil || weight <= LightWeight {

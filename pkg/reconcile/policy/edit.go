@@ -29,7 +29,7 @@ const (
 	Contention
 	// Adopt is spec.adopt, for an object that existed without an owner.
 	Adopt
-	// Apply is the annotation by which an object is created and then left as it is.
+	// Apply is the annotation of an object that is created once.
 	Apply
 	// Elsewhere is the rule of an object that another Vidra installation applies.
 	Elsewhere

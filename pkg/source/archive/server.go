@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// perSecond and burst bound the requests of one client, by its address, of which maxClients are known. Each request reads the API server.
+	// perSecond and burst bound the requests of one client, by its address; maxClients clients are known. Each request reads the API server.
 	perSecond, burst, maxClients = 10, 50, 1000
 	// reading and writing bound the archives that are read, and that are sent to clients, at a time; writeTimeout bounds the time of the latter.
 	reading, writing = 4, 16

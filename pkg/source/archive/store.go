@@ -29,7 +29,7 @@ const (
 	pieceSize  = 1_000_000
 )
 
-// ErrNotKept is the error of an archive that is not kept, or not whole.
+// ErrNotKept is the error of an archive that is missing or incomplete.
 var ErrNotKept = errors.New("the archive is not kept")
 
 // Store keeps archives. The garbage collector deletes them with the object that publishes them.
@@ -90,7 +90,7 @@ func (s *Store) write(ctx context.Context, secret *corev1.Secret) error {
 	return err
 }
 
-// Load returns the content of an archive. Its error is ErrNotKept if it is not kept, or if its content is another one.
+// Load returns the content of an archive. Its error is ErrNotKept if it is missing, or if its content is another one.
 func (s *Store) Load(ctx context.Context, publisher types.UID, digest string) ([]byte, error) {
 	var content []byte
 	for i := 0; ; i++ {

@@ -112,7 +112,7 @@ func readFiles(root string, files []string) ([]source.Text, error) {
 	return texts, nil
 }
 
-// isBlank reports whether a text has no document: only comments and separators.
+// isBlank reports whether a text has only comments and separators.
 func isBlank(text string) bool {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(strings.TrimPrefix(line, "---")); line != "" && !strings.HasPrefix(line, "#") {
@@ -222,7 +222,7 @@ type parsedFiles struct {
 	size int
 }
 
-// parsedFile is a file with its objects; none if it cannot be parsed.
+// parsedFile is a file with its objects; empty if it is malformed.
 type parsedFile struct {
 	text    string
 	objects []manifest.Object
@@ -306,7 +306,7 @@ func bytesOf(part parse.Node, values map[string]string) int {
 	return min(all, 1<<32)
 }
 
-// merged returns values with those of others.
+// merged returns values with the values of others.
 func merged(values, others map[string]string) map[string]string {
 	all := maps.Clone(values)
 	if all == nil && len(others) > 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
-// BuildArgument is the argument with which the operator starts itself as the process of a build: [ServeBuild].
+// BuildArgument is the argument that makes the operator the process of a build: [ServeBuild].
 const BuildArgument = "build-kustomization"
 
 // Bounds on the process of a build. No build of kustomize can be canceled, and a few kilobytes of patches take hours.
@@ -61,7 +61,7 @@ func NewBuilder() Builder {
 // errProcess is the error of a build whose process failed: not the fault of the kustomization.
 var errProcess = errors.New("the process of the build has failed, and is started again later")
 
-// buildJob is what the process of a build reads.
+// buildJob is the input of the process of a build.
 type buildJob struct {
 	Root, Dir string
 	Kustomize *v1alpha1.Kustomize
@@ -71,7 +71,7 @@ type buildJob struct {
 	Memory int64
 }
 
-// built is what the process of a build writes. Error is why the kustomization cannot be built.
+// built is the output of the process of a build. Error is the error of the build.
 type built struct {
 	Error string
 	Texts []builtText

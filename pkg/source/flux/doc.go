@@ -8,7 +8,7 @@
 //
 //   - Artifacts are fetched only from the hosts that [Hosts] allows, and no redirect leads to another one.
 //   - Digest and size are verified before a file of the artifact is read. Size, number of files and time are bounded.
-//   - What kustomize has no bounds for is counted before it reads a file: aliases, objects, patches, and the variables of an object.
+//   - Aliases, objects, patches, and the variables of an object, all unbounded in kustomize, are counted before it reads a file.
 //   - Nothing outside of the artifact is read: links are not unpacked, a kustomization names files of the artifact alone, and no plugin, no
 //     function and no other program runs.
 //   - No error has a value of a Secret, or a part of an answer of the server but its status and the names in an archive.

@@ -105,7 +105,7 @@ func classOf(err error) error {
 	return errors.New("its answer is no HTTP that Vidra understands")
 }
 
-// fetch unpacks an artifact into a directory. A file in it is to be read only if fetch does not fail.
+// fetch unpacks an artifact into a directory. A file in it is to be read only if fetch succeeds.
 func fetch(ctx context.Context, client *http.Client, artifact *meta.Artifact, dir string) error {
 	sum, want, err := digestOf(artifact.Digest)
 	if err != nil {
@@ -184,7 +184,7 @@ type counted struct {
 	from io.Reader
 	size int64
 	read int64
-	// err is why it cannot be read on.
+	// err is the error that ended the reads.
 	err error
 }
 

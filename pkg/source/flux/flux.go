@@ -34,7 +34,7 @@ const Group = "source.toolkit.fluxcd.io"
 // version is the version of the kinds: all have it since Flux 2.7.
 const version = "v1"
 
-// maxRevision and maxDigest are the sizes of what is kept of the status of an object, and shown.
+// maxRevision and maxDigest bound the texts of the status of an object that are kept and shown.
 const maxRevision, maxDigest = 512, 256
 
 // kinds are the kinds.
@@ -53,7 +53,7 @@ type Options struct {
 	HTTP *http.Client
 	// Build builds kustomizations; nil if this process does it, without bounds.
 	Build Builder
-	// AnyNamespace permits sources in other namespaces than that of the destination.
+	// AnyNamespace permits sources in other namespaces than the namespace of the destination.
 	AnyNamespace bool
 }
 
@@ -68,7 +68,7 @@ func removeLeftovers() {
 	}
 }
 
-// directory is what the names of the directories with artifacts begin with.
+// directory is the prefix of the names of the directories with artifacts.
 var directory = fmt.Sprintf("vidra-artifact-%d-", os.Getpid())
 
 // Sources returns the sources that are objects of Flux.
@@ -117,7 +117,7 @@ func (a *artifacts) Requests(namespace string) source.Requests {
 	}
 }
 
-// noting forgets how the kind is served if an error means that it is not served any more. It returns the error.
+// noting forgets how the kind is served if an error means that it has become unserved. It returns the error.
 func (a *artifacts) noting(err error) error {
 	if kindGone(err) {
 		a.options.Kinds.Invalidate(Group)
@@ -246,7 +246,7 @@ func (a *artifacts) read(ctx context.Context, r source.Request, artifact *meta.A
 	return parts, nil
 }
 
-// ofMachine reports whether an error is one of the machine of Vidra, such as a full disk, and not of the artifact.
+// ofMachine reports whether an error is one of the machine of Vidra, such as a full disk, rather than of the artifact.
 func ofMachine(err error) bool {
 	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM},
 		func(errno error) bool { return errors.Is(err, errno) })

@@ -10,7 +10,7 @@ import (
 )
 
 // NewForwardedClient returns the client that fetches artifacts from outside of the cluster: the API server of config forwards the requests
-// for Services, for which the user needs the right to get services/proxy. Other hosts are asked directly.
+// for Services if the user has the right to get services/proxy. Other hosts are asked directly.
 func NewForwardedClient(hosts Hosts, config *rest.Config) (*http.Client, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {

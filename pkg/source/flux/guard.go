@@ -34,8 +34,8 @@ const (
 )
 
 // guard is the file system of a build. It refuses a kustomization before kustomize reads it, if that would send a request or start a program:
-// kustomize fetches the URLs and repositories that a kustomization names, with each file system. It also refuses what kustomize has no bounds for:
-// aliases, and numbers of objects and patches.
+// kustomize fetches the URLs and repositories that a kustomization names, with each file system. It also bounds aliases and the numbers of objects
+// and patches, which are unbounded in kustomize.
 type guard struct {
 	filesys.FileSystem
 
@@ -94,7 +94,7 @@ func (g *guard) read(path string) ([]byte, error) {
 	return text, err
 }
 
-// count adds the objects of a text, and the values that kustomize makes of its aliases, and returns why there are too many; nil if there are not.
+// count adds the objects of a text, and the values that kustomize makes of its aliases, and returns an error if there are too many.
 func (g *guard) count(text []byte) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -115,7 +115,7 @@ func (g *guard) count(text []byte) (err error) {
 	return g.tooMany()
 }
 
-// tooMany returns why the objects are too many; nil if they are not.
+// tooMany returns an error if the objects are too many.
 func (g *guard) tooMany() error {
 	if g.objects > manifest.MaxObjects {
 		return fmt.Errorf("the kustomization has more than %d objects and patches: make several of it", manifest.MaxObjects)
@@ -157,7 +157,7 @@ func objectsIn(n *kyaml.Node) int {
 	return max(1, objects)
 }
 
-// scan reads what is read of a directory to make its kustomization: the kustomization that it has, or all of its YAML files. own reports that
+// scan reads the files of a directory that make its kustomization: the kustomization that it has, or all of its YAML files. own reports that
 // there is one that asks for the annotation of origins.
 func (g *guard) scan(dir string) (own bool, err error) {
 	kustomization := func(dir string) string {
@@ -308,7 +308,7 @@ func (g *guard) checkPlugin(dir, plugin string) error {
 	return nil
 }
 
-// pathFields are the fields of the builtin plugins that name files, in lower case, as the case does not count.
+// pathFields are the fields of the builtin plugins that name files, in lower case, as the case is ignored.
 var pathFields = []string{"files", "envs", "env", "path", "paths"}
 
 // checkValue returns why a value in the configuration of a plugin is refused: a URL that it names as a file, or a patch. isPath reports that it is

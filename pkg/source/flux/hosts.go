@@ -14,7 +14,7 @@ import (
 // ServiceHosts are the hosts of the Services of a cluster with the domain cluster.local.
 var ServiceHosts = Hosts{"*.*.svc", "*.*.svc.cluster.local"}
 
-// Hosts are the hosts from which artifacts are fetched: names, or names with a port, in which * stands for any text without a dot.
+// Hosts are the hosts from which artifacts are fetched: names, or names with a port, where * stands for any text without a dot.
 // Without a port, every port is allowed.
 type Hosts []string
 
@@ -80,7 +80,7 @@ func (h Hosts) dial(ctx context.Context, network, address string) (net.Conn, err
 	return dialer.DialContext(ctx, network, address)
 }
 
-// checkAddress returns why the address that a name has is refused; nil if it is not.
+// checkAddress returns an error if the address that a name has is refused.
 func (h Hosts) checkAddress(name, to string) error {
 	at, err := netip.ParseAddrPort(to)
 	if err != nil {

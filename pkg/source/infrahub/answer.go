@@ -41,7 +41,7 @@ type Artifact struct {
 // page is one answer to the query.
 type page struct {
 	artifacts []Artifact
-	// count is how many artifacts there are on all pages; -1 if the query does not ask for it.
+	// count is how many artifacts there are on all pages; -1 if the query leaves it out.
 	count int
 }
 
@@ -201,7 +201,7 @@ func Verify(content []byte, checksum string) error {
 var relative = regexp.MustCompile(`^[a-zA-Z]*-([0-9]{1,5})([smhdw])$`)
 
 // At returns the time of spec.source.targetDate in the form that Infrahub reads: RFC 3339 in UTC. It is empty for an empty
-// date, which means now. Infrahub itself does not know days and weeks.
+// date, which means now. Days and weeks are unknown to Infrahub itself.
 func At(date string, now time.Time) (string, error) {
 	if date == "" {
 		return "", nil

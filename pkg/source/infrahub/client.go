@@ -49,7 +49,7 @@ type Options struct {
 	Timeout time.Duration
 	// UserAgent is the header User-Agent.
 	UserAgent string
-	// Sent is called after each request: login, query or artifact, and the reason of its error, empty for none.
+	// Sent is called after each request: login, query or artifact, and the reason of its error, empty on success.
 	Sent func(request, reason string)
 }
 
@@ -156,7 +156,7 @@ func (c *Client) Artifacts(ctx context.Context, q Query) ([]Artifact, error) {
 	}
 }
 
-// refusesPost has the answers of servers that do not accept the query with POST: for accounts that may only read, and for versions
+// refusesPost has the answers of servers that refuse the query with POST: for accounts that may only read, and for versions
 // without it.
 var refusesPost = map[int]bool{
 	http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusUnsupportedMediaType: true, http.StatusNotImplemented: true,
@@ -221,7 +221,7 @@ func (q Query) params() url.Values {
 }
 
 // Content reads the content of an artifact: by its storage id, which no later content has, or else by its id. It compares
-// the checksum. contentType is what the server says, empty if it says nothing.
+// the checksum. contentType is the content type that the server states, if any.
 func (c *Client) Content(ctx context.Context, a Artifact, branch, at string) (content []byte, contentType string, err error) {
 	if a.StorageID != "" {
 		content, contentType, err = c.do(ctx, request{

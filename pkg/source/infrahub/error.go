@@ -25,7 +25,7 @@ type Error struct {
 	Reason string
 	// Message names the server, the request and the next step.
 	Message string
-	// RetryAfter is how long the server asks to wait; 0 if it does not.
+	// RetryAfter is the delay that the server asks for, if any.
 	RetryAfter time.Duration
 	// Status is the HTTP status; 0 without an answer.
 	Status int
@@ -35,7 +35,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// maxDetail bounds what a message quotes of the server, and maxRetryAfter how long it may have the client wait.
+// maxDetail bounds the quote of the server in a message, and maxRetryAfter how long it may have the client wait.
 const (
 	maxDetail     = 300
 	maxRetryAfter = time.Hour
@@ -71,7 +71,7 @@ func transportError(what string, base *url.URL, err error) *Error {
 	return &Error{Reason: v1alpha1.SyncReasonUnreachable, Message: fmt.Sprintf("%s at %s failed: %s: %s", what, origin(base), display.Truncate(text, maxDetail), advice)}
 }
 
-// statusError is the error of an answer that is not 200. redact removes credentials from the text of the server.
+// statusError is the error of an answer other than 200. redact removes credentials from the text of the server.
 func statusError(what string, base *url.URL, response *http.Response, body []byte, now time.Time, redact func(string) string) *Error {
 	e := &Error{Status: response.StatusCode}
 	advice := ""
@@ -107,7 +107,7 @@ func statusError(what string, base *url.URL, response *http.Response, body []byt
 	return e
 }
 
-// invalid is the error of an answer that is none of an Infrahub server, or not a complete one.
+// invalid is the error of an answer of another server than Infrahub, or of an incomplete one.
 func invalid(what string, base *url.URL, why string) *Error {
 	return &Error{Reason: v1alpha1.SyncReasonInvalidAnswer, Message: fmt.Sprintf("%s at %s: %s", what, origin(base), why)}
 }

@@ -59,7 +59,7 @@ type Session struct {
 	// found are the files as they were read last, for a save at a time.
 	found []insight.File
 	saved time.Time
-	// held are files that remove objects, and wake ends the time in which they have to stay the same.
+	// held are files that remove objects, and wake ends the time that they have to stay the same for.
 	held      []insight.File
 	heldUntil time.Time
 	wake      <-chan time.Time

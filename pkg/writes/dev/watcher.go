@@ -53,7 +53,7 @@ func (w *watcher) visit(path string) {
 	}
 }
 
-// end ends a read: folders that it did not visit are watched no longer.
+// end ends a read, and the watches of the folders that it did not visit.
 func (w *watcher) end() {
 	for _, folder := range w.fs.WatchList() {
 		if !w.wanted[folder] {

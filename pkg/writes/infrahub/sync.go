@@ -80,7 +80,7 @@ func asSync(u *unstructured.Unstructured) (*v1alpha1.InfrahubSync, error) {
 	return is, nil
 }
 
-// SyncSpec are the fields of an InfrahubSync that a user names. Empty ones are not written.
+// SyncSpec are the fields of an InfrahubSync that a user names. Empty ones are left out.
 type SyncSpec struct {
 	// Name defaults to Artifact as a DNS label.
 	Name string

@@ -22,7 +22,7 @@ func (c *Client) parts(ctx context.Context, vr *v1alpha1.VidraResource) ([]desir
 	return desired.ReadParts(ctx, source.Objects(nil), c.objects.Dynamic, vr)
 }
 
-// locate returns an object of a manifest; nil if it has none.
+// locate returns an object of a manifest; nil if it is missing.
 func locate(vr *v1alpha1.VidraResource, parts []desired.Part, id object.Identity) (*unstructured.Unstructured, error) {
 	found, err := desired.Locate(vr, parts, id)
 	if err != nil || found == nil {

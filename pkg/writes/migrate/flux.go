@@ -159,7 +159,7 @@ type formerFlux struct {
 	Reconcile *string        `json:"reconcile,omitempty"`
 }
 
-// former returns the fields of a Kustomization from before stop; found is false if it was not stopped.
+// former returns the fields of a Kustomization from before stop; found reports whether it was stopped.
 func (f *flux) former(u *unstructured.Unstructured) (former formerFlux, found bool, err error) {
 	text, found := u.GetAnnotations()[v1alpha1.BeforeMigrationAnnotation]
 	if !found {

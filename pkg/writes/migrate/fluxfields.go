@@ -26,7 +26,7 @@ type fluxMapper struct {
 	moved func(namespace, name string) string
 }
 
-// fluxField maps a field of a Kustomization. It adds a finding where the field has no counterpart.
+// fluxField maps a field of a Kustomization. It adds a finding where the field lacks a counterpart.
 type fluxField func(m *fluxMapper, value any)
 
 // fluxFields are the fields of the spec of a Kustomization (kustomize.toolkit.fluxcd.io/v1). A field that it lacks is a finding, too.

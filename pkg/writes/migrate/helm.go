@@ -32,7 +32,7 @@ import (
 // The labels of the records of a release (helm.sh/helm, pkg/storage/driver).
 const (
 	helmOwner, helmOwned = "owner", "helm"
-	// hiddenOwner is the value of helmOwner on records that Helm does not find any more.
+	// hiddenOwner is the value of helmOwner on records that are hidden from Helm.
 	hiddenOwner = "vidra-migrate"
 	helmManager = "helm"
 	// managedByHelm is a label that Helm adds to each object.
@@ -46,7 +46,7 @@ const (
 	uninstalledStatus = "uninstalled"
 )
 
-// records are the resources that hold records: Helm uses Secrets, unless HELM_DRIVER is configmap.
+// records are the resources that hold records: Helm uses Secrets, or ConfigMaps if HELM_DRIVER is configmap.
 var records = []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithResource("configmaps")}
 
 // helm is a release of Helm.
@@ -197,7 +197,7 @@ func (h *helm) judgeNewest(r record) error {
 	}
 }
 
-// objects returns the objects of the manifest of a release. Hooks are not in it.
+// objects returns the objects of the manifest of a release. Hooks are left out.
 func (h *helm) objects(r *release) ([]manifest.Object, error) {
 	objects, err := manifest.Parse(r.Manifest, manifest.Options{Source: "manifest of release " + h.name, MaxBytes: maxRelease})
 	if err != nil {

@@ -38,7 +38,7 @@ func (c *Client) helmRelease(ctx context.Context, r helmRelease) (*unstructured.
 	return c.read(ctx, helmReleaseGroup+"/", helmReleaseKind, r.namespace, r.name)
 }
 
-// judge returns the finding about a HelmRelease that objects of a release are labelled with. One that is not suspended installs the release again.
+// judge returns the finding about a HelmRelease that objects of a release are labelled with. An active one installs the release again.
 func (r helmRelease) judge(u *unstructured.Unstructured, err error) (Severity, string) {
 	switch {
 	case err != nil:

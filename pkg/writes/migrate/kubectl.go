@@ -114,7 +114,7 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// formerKubectl is the value of v1alpha1.BeforeMigrationAnnotation: the way in which kubectl applied the objects.
+// formerKubectl is the value of v1alpha1.BeforeMigrationAnnotation: the way that kubectl applied the objects.
 type formerKubectl struct {
 	// ServerSide is the way of most objects: true for --server-side. Others are the objects of the other way.
 	ServerSide bool     `json:"serverSide"`
@@ -172,7 +172,7 @@ func configuration(u *unstructured.Unstructured) (document *unstructured.Unstruc
 	if err := json.Unmarshal([]byte(text), &document.Object); err != nil || document.GetKind() == "" {
 		return nil, nil, errors.New(name(u) + ": its annotation " + corev1.LastAppliedConfigAnnotation + " cannot be read: run kubectl apply again first") // the text is not quoted
 	}
-	// It may be the annotation of another object, of which this one is a copy.
+	// It may be the annotation of another object that this one is a copy of.
 	if document.GetName() != u.GetName() || document.GetKind() != u.GetKind() || document.GetNamespace() != "" && document.GetNamespace() != u.GetNamespace() {
 		return nil, nil, nil
 	}

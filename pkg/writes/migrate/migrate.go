@@ -32,7 +32,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
-// withheld stands for a text that is not printed.
+// withheld is printed in place of a text.
 const withheld = "(withheld)"
 
 // readers is how many objects are read or patched at the same time.
@@ -71,7 +71,7 @@ type Tool interface {
 	defaultName() string
 	// read adds the VidraResource and the findings to a plan. It is called while no VidraResource exists.
 	read(ctx context.Context, p *Plan) error
-	// stop has the tool write and delete nothing any more, and start undoes that. state reports both.
+	// stop ends all writes and deletions of the tool, and start undoes that. state reports both.
 	state(ctx context.Context) (state, error)
 	stop(ctx context.Context, timeout time.Duration) error
 	start(ctx context.Context) error
@@ -115,7 +115,7 @@ const (
 	Refused Severity = "refused"
 )
 
-// Finding is something that has no counterpart in a VidraResource, or that is in the way of a migration.
+// Finding is something that lacks a counterpart in a VidraResource, or that is in the way of a migration.
 type Finding struct {
 	// Field is a field of the source, or another name. The user accepts it by this name.
 	Field string `json:"field"`
@@ -136,7 +136,7 @@ type Plan struct {
 	// From names the source, and Name is the VidraResource.
 	From string `json:"from"`
 	Name string `json:"name"`
-	// VidraResource is the VidraResource that is created; the one that exists if Exists is true.
+	// VidraResource is the VidraResource that is created; the existing one if Exists is true.
 	VidraResource *unstructured.Unstructured `json:"vidraResource"`
 	Exists        bool                       `json:"exists,omitempty"`
 	// Objects counts the objects that are adopted, or are in the inventory.
@@ -305,7 +305,7 @@ func (c *Client) ours(ctx context.Context, name string, tool Tool) (*v1alpha1.Vi
 	return vr, nil
 }
 
-// planNew plans a VidraResource that does not exist.
+// planNew plans a new VidraResource.
 func (c *Client) planNew(ctx context.Context, p *Plan) error {
 	if err := p.tool.read(ctx, p); err != nil {
 		return err
@@ -403,7 +403,7 @@ func refuses(p v1alpha1.Problem) bool {
 type Result struct {
 	// Objects counts the adopted objects, and Released those whose fields and marks of the former tool were released.
 	Objects, Released int
-	// Compared counts the objects that were compared with their former state. Left are objects of the tool that nothing manages.
+	// Compared counts the objects that were compared with their former state. Left are unmanaged objects of the tool.
 	Compared int
 	Left     []string
 	// Changed describes the objects with changes beyond metadata.
@@ -456,7 +456,7 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 	return result, err
 }
 
-// left names the objects that the tool applied and that are not in the inventory of the VidraResource.
+// left names the objects that the tool applied and that the inventory of the VidraResource lacks.
 func (p *Plan) left() (all []string) {
 	for _, e := range p.expected {
 		if !slices.ContainsFunc(p.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool { return e.is(m.APIVersion, m.Kind, m.Namespace, m.Name) }) {

@@ -171,7 +171,7 @@ func restored(tool Tool, vr *v1alpha1.VidraResource, live, document *unstructure
 	return json.Marshal(map[string]any{"metadata": metadata})
 }
 
-// documents are the objects of the manifest of a VidraResource. Those of sources are left out.
+// documents are the objects of the manifest of a VidraResource. Objects of sources are left out.
 func (c *Client) documents(ctx context.Context, vr *v1alpha1.VidraResource) (map[object.Identity]*unstructured.Unstructured, error) {
 	parts, err := c.parts(ctx, vr)
 	if err != nil || parts == nil {
