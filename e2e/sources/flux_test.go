@@ -217,6 +217,7 @@ func TestFluxHold(t *testing.T) {
 	publish("v4", "fourth")
 	edit(t, ns, "one")
 	awaitGreeting(t, ns, "one", "second")
+	cluster.AwaitNotReady(t, ns, v1alpha1.ReasonRevisionHeld, "the new revision of the manifest cannot be read: ")
 	policy(`{"hold":true,"to":1}`)
 	applied(1)
 	awaitGreeting(t, ns, "one", "first")

@@ -47,8 +47,10 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 	p.awaitSources(got.NotServed)
 	if why != nil && p.hasApplied() { // what waits is read when it may be applied
 		s.plan.Generation, s.behind, p.unread = p.plan.VR.Generation, true, false
+		s.sources, s.revision.unread = p.reconciler.revisionsOf(p.plan.VR), why
 		return nil
 	}
+	s.revision.unread = nil
 	if why != nil {
 		why.Awaited = !got.Transient && p.noticesSources(got)
 		s.unread, s.unreadRevisions = why, s.revisions

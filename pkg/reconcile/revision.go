@@ -40,6 +40,8 @@ type revisionState struct {
 	saved string
 	// waiting is the revision that was read while it had to wait.
 	waiting v1alpha1.WaitingRevision
+	// unread is the obstacle to the read of the manifest that waits; nil if it was read.
+	unread *object.Failure
 	// refused is the obstacle to spec.revision.to of a generation, if any.
 	refused   *object.Failure
 	refusedOf int64
@@ -78,34 +80,34 @@ func (p *pass) gather(ctx context.Context) (got desired.Parts, refused, why *obj
 
 // revisionParts reads the content of an earlier revision. The status has its digest, which only an operator with the key can make.
 func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, *object.Failure) {
-	refused := func(until time.Time, format string, args ...any) (desired.Parts, *object.Failure) {
+	refused := func(until time.Time, format string, args ...any) *object.Failure {
 		why := fmt.Sprintf("spec.revision.to: revision %d cannot be applied, and nothing changes: ", number) + fmt.Sprintf(format, args...)
-		return desired.Parts{}, &object.Failure{Reason: v1alpha1.ReasonRevisionHeld, Awaited: true, Until: until, Message: display.Truncate(why, object.MaxMessage)}
+		return &object.Failure{Reason: v1alpha1.ReasonRevisionHeld, Awaited: true, Until: until, Message: display.Truncate(why, object.MaxMessage)}
 	}
 	const choose = "`vidra revisions` lists those that are kept: choose one of them, or remove spec.revision.to"
 	is := slices.IndexFunc(p.state.revision.kept(), func(k v1alpha1.AppliedRevision) bool { return k.Number == number })
 	if is < 0 {
-		return refused(time.Time{}, "it is not kept. %s", choose)
+		return desired.Parts{}, refused(time.Time{}, "it is not kept. %s", choose)
 	}
 	sum, ok := p.state.plan.Keys.Open(p.revisionPlace(), p.state.revision.kept()[is].Digest)
 	if !ok {
-		return refused(time.Time{}, "its digest was sealed with a key that Vidra lacks now. %s", choose)
+		return desired.Parts{}, refused(time.Time{}, "its digest was sealed with a key that Vidra lacks now. %s", choose)
 	}
 	texts, err := p.reconciler.Kept.Load(ctx, p.plan.VR, sum)
 	if err != nil {
-		return refused(p.plan.Now.Add(revisionRetry), "%s. Vidra retries", object.WithoutValues(err, ownership.Disclosure{}))
+		return desired.Parts{}, refused(p.plan.Now.Add(revisionRetry), "%s. Vidra retries", object.WithoutValues(err, ownership.Disclosure{}))
 	}
 	for text := range texts {
 		got, err := desired.UnpackRevision(p.plan.VR, text)
 		switch {
 		case errors.Is(err, desired.ErrOtherReader):
-			return refused(time.Time{}, "%v. %s", err, choose)
+			return desired.Parts{}, refused(time.Time{}, "%v. %s", err, choose)
 		case err == nil && got.Revision() == sum:
 			got.Versions = p.reconciler.revisionsOf(p.plan.VR)
 			return got, nil
 		}
 	}
-	return refused(time.Time{}, "its content is gone, or differs from its digest. %s", choose)
+	return desired.Parts{}, refused(time.Time{}, "its content is gone, or differs from its digest. %s", choose)
 }
 
 // revisionPlace is the place of the sealed digests of revisions: the digests of other VidraResources fail to open.
@@ -144,7 +146,7 @@ func (p *pass) sourceOf(got desired.Parts) string {
 // keepsApplied reports whether the manifest that was applied is used without a read of the newer one, which has to wait.
 func (p *pass) keepsApplied() bool {
 	s := p.state
-	return p.hasApplied() && s.behind && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources
+	return p.hasApplied() && s.behind && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && (s.revision.unread == nil || !p.plan.Scope.Retry)
 }
 
 // hasApplied reports whether the state has the manifest that was applied, while a newer one has to wait.
@@ -381,7 +383,9 @@ func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 	}
 	if !s.waits {
 		p.waiting, s.unapplied = nil, false
-	} else if p.waiting.Reason == v1alpha1.ReasonRevisionHeld && p.waiting != s.revision.refused && s.revision.waiting.Source != "" {
+	} else if held := p.waiting.Reason == v1alpha1.ReasonRevisionHeld && p.waiting != s.revision.refused; held && s.revision.unread != nil {
+		p.waiting.Message = display.Truncate("the new revision of the manifest cannot be read: "+s.revision.unread.Message, object.MaxMessage)
+	} else if held && s.revision.waiting.Source != "" {
 		p.waiting.Message = "a new revision of the manifest (" + s.revision.waiting.Source + ") waits" + heldAdvice
 	}
 	return todo
