@@ -11,13 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -62,42 +59,19 @@ func (o *revisionOptions) measure(ctx context.Context, l *lab) (*report, error) 
 		return nil, err
 	}
 	r := &report{Settings: fmt.Sprintf("%d rounds, %d objects", o.rounds, o.objects), Environment: l.environment}
-	bar := newProgress("revision", o.rounds)
-	defer bar.end()
-	used, mark := readUsage(l.operator.PID), l.env.AuditMark()
-	for round := range o.rounds {
-		version := fmt.Sprint(round + 1)
-		floor, err := l.untilVersion(ctx, o.timeout, floorNamespace, revisionName, version, func(ctx context.Context) error {
+	err := l.measureLive(ctx, r, liveRounds{
+		line: revisionLine, unit: "revision", rounds: o.rounds, pause: o.pause, timeout: o.timeout,
+		name: func(int) string { return revisionName },
+		floor: func(ctx context.Context, _ int, version string) error {
 			if err := publish(ctx, floorNamespace, version); err != nil {
 				return err
 			}
 			return l.applyVersion(ctx, revisionName, version)
-		})
-		if err != nil {
-			return nil, err
-		}
-		vidra, err := l.untilVersion(ctx, o.timeout, vidraNamespace, revisionName, version, func(ctx context.Context) error {
-			return publish(ctx, vidraNamespace, version)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("round %d: %w; see %s", round+1, err, l.operator.Log)
-		}
-		r.add(revisionLine, "ms", floorSide, floor)
-		r.add(revisionLine, "ms", vidraSide, vidra)
-		bar.step("round %d of %d", round+1, o.rounds)
-		if err := sleep(ctx, o.pause); err != nil {
-			return nil, err
-		}
-	}
-	audited, err := l.env.AuditSince(mark)
-	if err != nil {
-		return nil, err
-	}
-	r.sumUp()
-	c := r.cost(vidraSide)
-	c.Usage, c.Requests, c.Of, c.Per = readUsage(l.operator.PID).since(used), countRequests(audited, operatorUser), o.rounds, "revision"
+		},
+		vidra: func(ctx context.Context, _ int, version string) error { return publish(ctx, vidraNamespace, version) },
+	})
 	r.Notes = append(r.Notes, "Between the status of the source and the object are the download and the check of the artifact, the build of the kustomization in a process of its own, and the comparison of all objects.")
-	return r, nil
+	return r, err
 }
 
 // prepare makes the sources of both sides, and a VidraResource that is ready with the first revision of one.
@@ -166,31 +140,4 @@ type artifactServer struct{ content atomic.Pointer[[]byte] }
 // ServeHTTP implements http.Handler.
 func (s *artifactServer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(*s.content.Load())
-}
-
-// applyVersion is the floor: one PATCH that gives a ConfigMap a version.
-func (l *lab) applyVersion(ctx context.Context, name, version string) error {
-	object := corev1ac.ConfigMap(name, floorNamespace).WithData(map[string]string{"version": version})
-	return l.client.Apply(ctx, object, client.FieldOwner(floorSide), client.ForceOwnership)
-}
-
-// untilVersion returns the milliseconds from the call of change until a watch shows a version of a ConfigMap.
-func (l *lab) untilVersion(ctx context.Context, timeout time.Duration, namespace, name, version string, change func(context.Context) error) (ms float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	events, err := l.client.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingFields{metav1.ObjectNameField: name})
-	if err != nil {
-		return 0, err
-	}
-	defer events.Stop()
-	began := time.Now()
-	if err := change(ctx); err != nil {
-		return 0, err
-	}
-	for event := range events.ResultChan() {
-		if cm, is := event.Object.(*corev1.ConfigMap); is && event.Type != watch.Deleted && cm.Data["version"] == version {
-			return float64(time.Since(began).Microseconds()) / 1000, nil
-		}
-	}
-	return 0, errors.Join(fmt.Errorf("version %s of ConfigMap %s/%s was not seen", version, namespace, name), ctx.Err())
 }

@@ -68,40 +68,19 @@ func (o *webhookOptions) measure(ctx context.Context, l *lab) (*report, error) {
 		return nil, err
 	}
 	r := &report{Settings: fmt.Sprintf("%d rounds, %d artifacts", o.rounds, o.artifacts), Environment: l.environment}
-	bar := newProgress("webhook", o.rounds)
-	defer bar.end()
-	used, mark := readUsage(l.operator.PID), l.env.AuditMark()
-	for round := range o.rounds {
-		i, version := round%o.artifacts, fmt.Sprint(round+1)
-		floor, err := l.untilVersion(ctx, o.timeout, floorNamespace, webhookObject(i), version, func(ctx context.Context) error {
-			return l.applyVersion(ctx, webhookObject(i), version)
-		})
-		if err != nil {
-			return nil, err
-		}
-		vidra, err := l.untilVersion(ctx, o.timeout, vidraNamespace, webhookObject(i), version, func(ctx context.Context) error {
-			infrahub.Set(webhookArtifact(i, version))
+	err = l.measureLive(ctx, r, liveRounds{
+		line: webhookLine, unit: "webhook", rounds: o.rounds, pause: o.pause, timeout: o.timeout,
+		name: func(round int) string { return webhookObject(round % o.artifacts) },
+		floor: func(ctx context.Context, round int, version string) error {
+			return l.applyVersion(ctx, webhookObject(round%o.artifacts), version)
+		},
+		vidra: func(ctx context.Context, round int, version string) error {
+			infrahub.Set(webhookArtifact(round%o.artifacts, version))
 			return sendWebhook(ctx, address, version)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("round %d: %w; see %s", round+1, err, l.operator.Log)
-		}
-		r.add(webhookLine, "ms", floorSide, floor)
-		r.add(webhookLine, "ms", vidraSide, vidra)
-		bar.step("round %d of %d", round+1, o.rounds)
-		if err := sleep(ctx, o.pause); err != nil {
-			return nil, err
-		}
-	}
-	audited, err := l.env.AuditSince(mark)
-	if err != nil {
-		return nil, err
-	}
-	r.sumUp()
-	c := r.cost(vidraSide)
-	c.Usage, c.Requests, c.Of, c.Per = readUsage(l.operator.PID).since(used), countRequests(audited, operatorUser), o.rounds, "webhook"
+		},
+	})
 	r.Notes = append(r.Notes, "Between the webhook and the object are an annotation of the InfrahubSync, a query, the content of the artifact, and a write of the VidraResource.")
-	return r, nil
+	return r, err
 }
 
 // acceptWebhooks starts the operator again, with a receiver of webhooks, and returns its address.

@@ -253,11 +253,7 @@ func TestDevKustomization(t *testing.T) {
 	makeNamespace(t, ns)
 	cluster.RemoveAtEnd(t, ns)
 	folder := t.TempDir()
-	save := func(name, text string) {
-		path := filepath.Join(folder, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
+	save := writeIn(t, folder)
 	save("base/kustomization.yaml", "resources: [one.yaml, two.yaml]\n")
 	save("base/one.yaml", suite.Greeting("one", "first"))
 	save("base/two.yaml", suite.Greeting("two", "first"))

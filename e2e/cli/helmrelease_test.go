@@ -21,18 +21,16 @@ import (
 
 // helmReleases is the CustomResourceDefinition of the HelmReleases of Flux, which may hold anything, in a version of older clusters.
 func helmReleases() *apiextensionsv1.CustomResourceDefinition {
-	d := testenv.FluxCRD("GitRepository").DeepCopy()
-	d.Name, d.Spec.Group = "helmreleases.helm.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io"
-	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "helmreleases", Kind: "HelmRelease"}
-	d.Spec.Versions[0].Name = "v2beta2"
-	return d
+	return testenv.AnyCRD(helmRelease, "helmreleases")
 }
+
+var helmRelease = schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2beta2", Kind: "HelmRelease"}
 
 // newHelmRelease creates a HelmRelease.
 func newHelmRelease(t *testing.T, namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2beta2", Kind: "HelmRelease"})
+	u.SetGroupVersionKind(helmRelease)
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	require.NoError(t, admin.Create(t.Context(), u))

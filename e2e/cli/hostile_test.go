@@ -154,12 +154,7 @@ func TestHostileNames(t *testing.T) {
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), hostile)
-	write := func(name, text string) string {
-		path := filepath.Join(folder, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
+	write := writeIn(t, folder)
 	named := strconv.QuoteToASCII(hostileName)
 	good := write("good"+hostile+".yaml", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: files, namespace: default}\ndata: {a: %s}\n", named))
 	role := write("role.yaml", fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %[1]s, labels: {a: %[1]s}}\nrules: []\n", named))

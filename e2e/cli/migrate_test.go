@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -287,11 +286,7 @@ func TestMigrateHelm(t *testing.T) {
 	helm, err := testenv.Helm(t.Context(), testenv.Options{Out: os.Stderr})
 	require.NoError(t, err)
 	chart := t.TempDir()
-	write := func(name, text string) {
-		path := filepath.Join(chart, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
+	write := writeIn(t, chart)
 	write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
 	write("values.yaml", "colour: blue\n")
 	write("templates/all.yaml", strings.Replace(moving, "colour: blue", "colour: {{ .Values.colour }}", 1))

@@ -306,7 +306,16 @@ func TestDiffOfEdits(t *testing.T) {
 // writeFile writes a file for a test.
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "manifest.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
+	return writeIn(t, t.TempDir())("manifest.yaml", text)
+}
+
+// writeIn returns the function that writes a file below a folder, and returns its path.
+func writeIn(t *testing.T, folder string) func(name, text string) (path string) {
+	return func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
 }

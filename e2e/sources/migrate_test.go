@@ -22,10 +22,7 @@ import (
 
 // kustomizations is the CustomResourceDefinition of the Kustomizations of Flux, which may hold anything.
 func kustomizations() *apiextensionsv1.CustomResourceDefinition {
-	d := testenv.FluxCRD("GitRepository").DeepCopy()
-	d.Name, d.Spec.Group = "kustomizations.kustomize.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io"
-	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "kustomizations", Kind: "Kustomization"}
-	return d
+	return testenv.AnyCRD(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}, "kustomizations")
 }
 
 // migrated are the files of an artifact.

@@ -3,6 +3,7 @@ package testenv
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // CRD returns a CustomResourceDefinition of the kind Thing in the group
@@ -40,15 +41,19 @@ var FluxPlurals = map[string]string{
 
 // FluxCRD is the CustomResourceDefinition of a kind of sources of Flux, whose objects may hold anything.
 func FluxCRD(kind string) *apiextensionsv1.CustomResourceDefinition {
-	const group = "source.toolkit.fluxcd.io"
+	return AnyCRD(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: kind}, FluxPlurals[kind])
+}
+
+// AnyCRD is the CustomResourceDefinition of a namespaced kind whose objects may hold anything.
+func AnyCRD(gvk schema.GroupVersionKind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	preserve := true
 	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: FluxPlurals[kind] + "." + group},
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + gvk.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: FluxPlurals[kind], Kind: kind},
+			Group: gvk.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: gvk.Kind},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Name: gvk.Version, Served: true, Storage: true, Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}},
 			}},
 		},
