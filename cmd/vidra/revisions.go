@@ -24,7 +24,7 @@ with all rules of removals. ` + "`vidra revisions NAME`" + ` lists the revisions
 ` + "`vidra rollback NAME --release`" + ` ends this, and each other hold: the manifest of the spec
 is applied. ` + "`vidra diff NAME`" + ` shows its changes before.`
 
-const rollbackExample = `  vidra rollback shop             # to the revision before the applied one
+const rollbackExample = `  vidra rollback shop             # to the revision before
   vidra rollback shop --to 3
   vidra rollback shop --release   # apply the manifest of the spec again`
 
@@ -75,7 +75,7 @@ func newRollback(k *kube) *cobra.Command {
 			return f.run(cmd.Context(), args[0], cmd.Flags().Changed("to"), cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().Int64Var(&f.to, "to", 0, "number of the revision (default: the one before the applied one)")
+	cmd.Flags().Int64Var(&f.to, "to", 0, "number of the revision (default: the one before; the applied one while a newer manifest is applied in part)")
 	cmd.Flags().BoolVar(&f.release, "release", false, "end the hold, and apply the manifest of the spec")
 	cmd.MarkFlagsMutuallyExclusive("to", "release")
 	_ = cmd.RegisterFlagCompletionFunc("to", f.completeRevisions) // the flag exists

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -44,10 +45,8 @@ func RevisionsOf(vr *v1alpha1.VidraResource) *Revisions {
 		all.Applied, all.Waiting = is.Applied, is.Waiting
 		all.Kept = append(all.Kept, is.Kept...)
 	}
-	for _, c := range vr.Status.Conditions {
-		if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonRevisionHeld {
-			all.Problem = c.Message
-		}
+	if ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Reason == v1alpha1.ReasonRevisionHeld {
+		all.Problem = ready.Message
 	}
 	if all.Held {
 		all.HeldBy, all.HeldSince = managerOfHold(vr.ManagedFields)

@@ -316,7 +316,7 @@ func (l *located) place(path ...string) string {
 // overriddenThere follows the place of a field that is overridden.
 const overriddenThere = " (has another value there, which a patch, a setting or a variable of the kustomization changes)"
 
-// overridden reports whether a kustomization made a field of the object otherwise than its file has it.
+// overridden reports whether a kustomization changed the value of a field that the file of the object has.
 func (l *located) overridden(path []string) bool {
 	if _, built := l.located.File(); !built || len(path) == 0 {
 		return false

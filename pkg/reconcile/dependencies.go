@@ -46,13 +46,6 @@ func dependsOn(obj client.Object) []string {
 	return names
 }
 
-// isReady reports whether a VidraResource is Ready at its current generation, and not being deleted.
-func isReady(vr *v1alpha1.VidraResource) bool {
-	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
-	return vr.DeletionTimestamp.IsZero() && ready != nil && ready.Status == metav1.ConditionTrue &&
-		ready.ObservedGeneration == vr.Generation && vr.Status.ObservedGeneration == vr.Generation
-}
-
 // awaitedDependency returns why the VidraResource waits for others; nil if all are Ready. It sends requests only for VidraResources of
 // other shards.
 func (p *pass) awaitedDependency(ctx context.Context) *object.Failure {
@@ -88,7 +81,7 @@ func unreadiness(name string, vr *v1alpha1.VidraResource, err error) string {
 		return fmt.Sprintf("VidraResource %s cannot be read: %v", name, err)
 	case vr == nil:
 		return fmt.Sprintf("VidraResource %s does not exist", name)
-	case isReady(vr):
+	case vr.IsReady():
 		return ""
 	case !vr.DeletionTimestamp.IsZero():
 		return fmt.Sprintf("VidraResource %s is being deleted", name)

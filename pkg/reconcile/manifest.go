@@ -57,7 +57,8 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		p.recall(ctx)
 		return why
 	}
-	if p.keepsRevision(ctx, got) {
+	revision := got.Revision()
+	if p.keepsRevision(ctx, got, revision) {
 		return nil
 	}
 	old := p.objectsOfManifest()
@@ -65,8 +66,8 @@ func (p *pass) read(ctx context.Context) *object.Failure {
 		p.recall(ctx)
 		return s.unread
 	}
-	s.behind, s.unapplied = p.waiting != nil && p.waiting == s.revision.refused, p.waiting != nil && !s.sameRevision(got)
-	s.revision.current, s.revision.source = got.Revision(), p.sourceOf(got)
+	s.behind, s.unapplied = p.waiting != nil && p.waiting == s.revision.refused, p.waiting != nil && !s.sameRevision(revision)
+	s.revision.current, s.revision.source = revision, p.sourceOf(got)
 	p.unread, s.sources, s.missingParts = false, got.Versions, got.Missing
 	p.reconciler.named.Note(p.plan.VR, got.Versions, s.identities(p.plan.VR))
 	s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
@@ -133,14 +134,15 @@ func (p *pass) store(resolved *desired.Resolved) {
 	}
 }
 
-// save keeps a manifest for a restart, and as a revision. It reports whether the manifest is kept.
+// save keeps the parts of the current revision for a restart, and as a revision. It reports whether they are kept.
 func (p *pass) save(ctx context.Context, got desired.Parts) bool {
+	revision := p.state.revision.current
 	text, digest, err := got.Pack(p.plan.VR, p.before.Source)
 	if err == nil && digest != p.state.kept {
 		p.state.kept = "" // a Save that fails may have written some of it
 		retain, all := p.retained()
 		p.state.lane.apart(func() {
-			err = p.reconciler.Kept.Save(ctx, p.plan.VR, source.Manifest{Digest: digest, Revision: got.Revision(), Text: text}, retain, all)
+			err = p.reconciler.Kept.Save(ctx, p.plan.VR, source.Manifest{Digest: digest, Revision: revision, Text: text}, retain, all)
 		})
 	}
 	if err != nil {
@@ -148,7 +150,7 @@ func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 		logf.FromContext(ctx).Error(err, "Cannot keep the manifest: after a restart, edits are not reverted while a source cannot be read or a revision waits, and it cannot be applied as an earlier revision. Grant Vidra get, list, create and delete on Secrets in its namespace")
 		return false
 	}
-	p.state.kept, p.state.revision.saved = digest, got.Revision()
+	p.state.kept, p.state.revision.saved = digest, revision
 	return true
 }
 

@@ -155,31 +155,31 @@ func (p *pass) hasApplied() bool {
 	return p.waiting != nil && !s.unapplied && !s.dropped && s.plan.Stalled == nil && len(s.plan.Manifest) > 0 && s.scope.Same(p.applier.Settings.Allowed)
 }
 
-// sameRevision reports whether the state has been read from the same parts.
-func (s *ownerState) sameRevision(got desired.Parts) bool {
-	return s.revision.current != "" && !s.unapplied && s.revision.current == got.Revision()
+// sameRevision reports whether the state has been read from a revision.
+func (s *ownerState) sameRevision(revision string) bool {
+	return s.revision.current != "" && !s.unapplied && s.revision.current == revision
 }
 
 // noteWaiting notes the revision that was read while it has to wait.
-func (p *pass) noteWaiting(got desired.Parts) {
-	digest := p.state.plan.Keys.Seal(p.revisionPlace(), got.Revision())
+func (p *pass) noteWaiting(got desired.Parts, revision string) {
+	digest := p.state.plan.Keys.Seal(p.revisionPlace(), revision)
 	if is := &p.state.revision.waiting; is.Digest != digest || len(got.Artifacts) > 0 { // another generation may have the same manifest
 		*is = v1alpha1.WaitingRevision{Digest: digest, Source: p.sourceOf(got)}
 	}
 }
 
-// keepsRevision reports whether the manifest that was applied is used instead of the parts that were read, because those have to wait: the
-// one in the state, or after a start the kept one.
-func (p *pass) keepsRevision(ctx context.Context, got desired.Parts) bool {
+// keepsRevision reports whether the manifest that was applied is used instead of the parts of a revision that were read, because those have to
+// wait: the manifest in the state, or after a start the kept one.
+func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision string) bool {
 	s := p.state
-	if p.waiting == nil || s.sameRevision(got) {
+	if p.waiting == nil || s.sameRevision(revision) {
 		return false
 	}
-	if applied := p.recorded(got.Revision()); !p.hasApplied() && applied != 0 && applied == s.revision.status.Applied {
+	if applied := p.recorded(revision); !p.hasApplied() && applied != 0 && applied == s.revision.status.Applied {
 		return false // it is the applied one
 	}
-	p.noteWaiting(got)
-	if !p.hasApplied() && (len(s.plan.Inventory()) == 0 || !p.loadKept(ctx, got)) {
+	p.noteWaiting(got, revision)
+	if !p.hasApplied() && (len(s.plan.Inventory()) == 0 || !p.loadKept(ctx, revision)) {
 		return false
 	}
 	s.plan.Generation, s.behind, s.unapplied, s.unread, p.unread = p.plan.VR.Generation, true, false, nil, false
@@ -194,7 +194,7 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts) bool {
 
 // loadKept stores the kept manifest in the state if it is the applied one. It is resolved and compared with the inventory before: another
 // manifest leaves the state as it is. If that is unknown, the new manifest is read, and all of it waits.
-func (p *pass) loadKept(ctx context.Context, now desired.Parts) bool {
+func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 	var texts iter.Seq[[]byte]
 	var err error
 	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Cached(ctx, p.plan.VR) })
@@ -204,7 +204,11 @@ func (p *pass) loadKept(ctx context.Context, now desired.Parts) bool {
 	}
 	for text := range texts {
 		kept, err := desired.UnpackRevision(p.plan.VR, text)
-		if err != nil || kept.Revision() == now.Revision() {
+		if err != nil {
+			continue
+		}
+		revision := kept.Revision()
+		if revision == waiting {
 			continue
 		}
 		resolved, err := p.resolveParts(ctx, kept.Parts)
@@ -213,7 +217,7 @@ func (p *pass) loadKept(ctx context.Context, now desired.Parts) bool {
 		}
 		p.store(resolved)
 		p.state.plan.Sources = kept.Artifacts
-		p.state.revision.current, p.state.revision.source = kept.Revision(), p.sourceOf(kept)
+		p.state.revision.current, p.state.revision.source = revision, p.sourceOf(kept)
 		return true
 	}
 	return false
@@ -232,8 +236,8 @@ func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
 		}
 	}
 	return !slices.ContainsFunc(resolved.Objects, func(d *desired.Object) bool {
-		applied, listed := configurations[d.ID]
-		return !listed || applied == "" || applied != d.Configuration
+		applied := configurations[d.ID]
+		return applied == "" || applied != d.Configuration
 	})
 }
 
@@ -284,22 +288,21 @@ func (p *pass) recordRevision(ctx context.Context) {
 		next.Applied = 0
 	}
 	all, former := len(next.Kept), 0
-	next.Kept = slices.DeleteFunc(next.Kept, func(k v1alpha1.AppliedRevision) bool { // sealed with a key that is gone, or forged
-		_, ok := s.plan.Keys.Open(p.revisionPlace(), k.Digest)
-		return !ok && next.Applied != 0
-	})
-	for i, k := range next.Kept { // with the present key
-		if sum, ok := s.plan.Keys.Open(p.revisionPlace(), k.Digest); ok {
-			next.Kept[i].Digest = s.plan.Keys.Seal(p.revisionPlace(), sum)
-		}
-	}
 	next.Kept = slices.DeleteFunc(next.Kept, func(k v1alpha1.AppliedRevision) bool {
+		if _, ok := s.plan.Keys.Open(p.revisionPlace(), k.Digest); !ok && next.Applied != 0 { // sealed with a key that is gone, or forged
+			return true
+		}
 		if k.Number == next.Applied {
 			return false
 		}
 		former++
 		return former > p.plan.VR.RevisionLimit()
 	})
+	for i, k := range next.Kept { // with the present key
+		if sum, ok := s.plan.Keys.Open(p.revisionPlace(), k.Digest); ok {
+			next.Kept[i].Digest = s.plan.Keys.Seal(p.revisionPlace(), sum)
+		}
+	}
 	if all == 0 {
 		return // the content could not be saved
 	}
@@ -381,11 +384,12 @@ func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 	if p.plan.Scope.All || waits {
 		s.waits = waits
 	}
-	if !s.waits {
+	switch held := p.waiting.Reason == v1alpha1.ReasonRevisionHeld && p.waiting != s.revision.refused; {
+	case !s.waits:
 		p.waiting, s.unapplied = nil, false
-	} else if held := p.waiting.Reason == v1alpha1.ReasonRevisionHeld && p.waiting != s.revision.refused; held && s.revision.unread != nil {
+	case held && s.revision.unread != nil:
 		p.waiting.Message = display.Truncate("the new revision of the manifest cannot be read: "+s.revision.unread.Message, object.MaxMessage)
-	} else if held && s.revision.waiting.Source != "" {
+	case held && s.revision.waiting.Source != "":
 		p.waiting.Message = "a new revision of the manifest (" + s.revision.waiting.Source + ") waits" + heldAdvice
 	}
 	return todo

@@ -80,6 +80,9 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 	}
 	written := slices.ContainsFunc(listed, func(s corev1.Secret) bool { return s.Name == name(len(pieces)-1) }) // the last one
 	for i, piece := range pieces {
+		if written {
+			break
+		}
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name(i), Labels: map[string]string{keptLabel: string(vr.UID)},
@@ -87,9 +90,6 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: vr.Name, UID: vr.UID}},
 			},
 			Immutable: &immutable, Data: map[string][]byte{keptKey: piece},
-		}
-		if written {
-			break
 		}
 		if _, err := secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("keep the manifest in a Secret: %w", err)

@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 )
@@ -53,8 +50,7 @@ func (c *Client) Rollback(ctx context.Context, name string, to int64) (*Rollback
 // before returns the number of the newest kept revision before the one that Vidra applies; 0 if there is none. While a newer manifest is only
 // applied in part, that is the applied one: the last of which all was applied.
 func before(vr *v1alpha1.VidraResource, all *insight.Revisions) int64 {
-	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
-	if !all.Held && (ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != vr.Generation) && all.Applied != 0 {
+	if !all.Held && !vr.IsReady() && all.Applied != 0 {
 		return all.Applied
 	}
 	for _, k := range all.Kept {

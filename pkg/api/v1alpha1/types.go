@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/apis/kustomize"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -782,6 +783,13 @@ type VidraResourceList struct {
 func (v *VidraResource) WatchesEvents() bool {
 	on := v.Spec.Destination.ReconcileOnEvents
 	return on == nil || *on
+}
+
+// IsReady reports whether the VidraResource is Ready at its current generation, and not being deleted.
+func (v *VidraResource) IsReady() bool {
+	ready := meta.FindStatusCondition(v.Status.Conditions, ConditionReady)
+	return v.DeletionTimestamp.IsZero() && ready != nil && ready.Status == metav1.ConditionTrue &&
+		ready.ObservedGeneration == v.Generation && v.Status.ObservedGeneration == v.Generation
 }
 
 // Holds reports whether new revisions of the manifest wait for a user.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -245,8 +244,7 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 // ofRevision returns the function that reports whether a VidraResource has an object in the earlier revision that it applies. Its own reconcile
 // alone reads that; to others, the inventory shows all of it once all is applied.
 func ofRevision(vr *v1alpha1.VidraResource) (has func(object.Identity) bool, err error) {
-	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != vr.Generation || len(vr.Status.ManagedResources) != int(vr.Status.Objects) {
+	if !vr.IsReady() || len(vr.Status.ManagedResources) != int(vr.Status.Objects) {
 		return func(object.Identity) bool { return false }, fmt.Errorf("VidraResource %s applies revision %d (spec.revision.to), and is not Ready", vr.Name, vr.RevisionTo())
 	}
 	return func(id object.Identity) bool {
