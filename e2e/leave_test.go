@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,6 +81,35 @@ func TestSuspendedManifestIsTakenBack(t *testing.T) {
 	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = false })
 	awaitReady(t, ns)
 	awaitInOrder(t, ns, declared(t, ns, both)...)
+}
+
+// TestProblemsEndWhileSuspended corrects a manifest, and takes objects from it that were refused, in the write that suspends: their problems are over.
+func TestProblemsEndWhileSuspended(t *testing.T) {
+	t.Parallel()
+	page := configMap("page", "hello")
+	for name, tc := range map[string]struct {
+		broken string
+		reason string
+	}{
+		"Unreadable": {manifests(page, page), v1alpha1.ReasonManifestInvalid},
+		"NoKind":     {manifests(page, "apiVersion: none.example.com/v1\nkind: None\nmetadata: {name: none}"), v1alpha1.ReasonKindUnavailable},
+		"Refused":    {manifests(page, "apiVersion: v1\nkind: Service\nmetadata: {name: refused}\nspec: {ports: [{port: 70000}]}"), v1alpha1.ReasonManifestInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, tc.broken)
+			awaitNotReady(t, ns, tc.reason)
+			changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Manifest, spec.Suspend = page, true })
+			await(t, func(c *assert.CollectT) {
+				v := getVidraResource(c, ns)
+				require.True(c, meta.IsStatusConditionTrue(v.Status.Conditions, v1alpha1.ConditionSuspended))
+				for _, p := range v.Status.Problems {
+					require.NotEqual(c, tc.reason, p.Reason, p.Message)
+				}
+			})
+		})
+	}
 }
 
 // TestLostLabelWhileLeft strips the label by which an object is watched while it is

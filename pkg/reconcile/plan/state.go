@@ -205,6 +205,18 @@ func (s *State) ordered() []*Object {
 	return append(all, removed...)
 }
 
+// Subjects returns the objects of the manifest, those of unserved kinds included.
+func (s *State) Subjects() map[v1alpha1.Subject]bool {
+	all := make(map[v1alpha1.Subject]bool, len(s.Manifest)+len(s.Unresolved))
+	for _, o := range s.Manifest {
+		all[o.ID.Subject()] = true
+	}
+	for _, u := range s.Unresolved {
+		all[u.ID.Subject()] = true
+	}
+	return all
+}
+
 // Entries returns the inventory, sorted.
 func (s *State) Entries() (entries []v1alpha1.ManagedResourceStatus) {
 	all := s.ordered()

@@ -137,7 +137,7 @@ func (o *Outcome) mayStand(p *v1alpha1.Problem, waits bool) bool {
 	switch p.Conditions[0] {
 	case v1alpha1.ConditionReady:
 		prunes := p.Reason == v1alpha1.ReasonPruneFailed || p.Reason == v1alpha1.ReasonDeletionBlocked // a deletion tries each removal
-		return reported && (o.unread() || o.suspended || o.Deleting && !prunes || waits)
+		return reported && (o.unread() || o.suspended && (prunes || o.wanted[p.Subject()]) || o.Deleting && !prunes || waits)
 	case v1alpha1.ConditionDrifted:
 		return o.unread() && !o.Compared || !o.unread() && o.unjudged && !p.Transient
 	case v1alpha1.ConditionWarnings:

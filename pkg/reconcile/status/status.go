@@ -57,6 +57,8 @@ type Outcome struct {
 	unmatched []string
 	// suspended reports that no object is written; waits, that something would be.
 	suspended, waits bool
+	// wanted are the objects of the manifest while suspended, if the status before has problems.
+	wanted map[v1alpha1.Subject]bool
 	// watched reports whether events are wanted; watches are the states.
 	watched bool
 	watches map[watchregistry.Key]watchregistry.Status
@@ -91,6 +93,9 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.objects, o.unmatched = s.ObjectProblems(p.Plan.PendingDrift), s.Unmatched
 	o.unjudged = s.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
 	o.suspended, o.waits, o.wait = p.Plan.VR.Spec.Suspend, p.Plan.Waits, p.Plan.VR.Spec.Wait
+	if o.suspended && len(s.Status.Problems) > 0 {
+		o.wanted = s.Subjects()
+	}
 	o.entries = s.Entries()
 	if unknown := o.Blocked != nil || o.Stalled != nil && !o.Compared; unknown && !s.Emptied && len(s.Status.ManagedResources) > 0 { // the annotation may have others
 		o.entries = slices.Clone(s.Status.ManagedResources)

@@ -77,7 +77,11 @@ func TestBeginningsAndEnds(t *testing.T) {
 	unhealed := func(reason string) Outcome {
 		return and(fails(one, reason), func(o *Outcome) { o.objects = append(o.objects, unreverted(one)) })
 	}
-	suspended := func(o Outcome) Outcome { return and(o, func(o *Outcome) { o.suspended = true }) }
+	suspended := func(o Outcome) Outcome {
+		return and(o, func(o *Outcome) {
+			o.suspended, o.wanted = true, map[v1alpha1.Subject]bool{one.Subject(): true, two.Subject(): true}
+		})
+	}
 	for name, tc := range map[string]struct {
 		reason string
 		passes []Outcome
@@ -135,6 +139,15 @@ func TestBeginningsAndEnds(t *testing.T) {
 			"What is not written has not recovered, and drift ends when it is gone.",
 			[]Outcome{fails(one, v1alpha1.ReasonApplyFailed), suspended(fails(one, v1alpha1.ReasonSuspended)), suspended(fails(two, v1alpha1.ReasonDriftDetected)), well},
 			[]string{"ApplyFailed ConfigMap shop/a: no", "Suspended", "Recovered ConfigMap shop/a: no", "Recovered ConfigMap shop/b: differs", "Resumed"},
+		},
+		"SuspendedWithAnotherManifest": {
+			"A manifest that can be read again, and an object that left it, have no problem.",
+			[]Outcome{bad, fails(one, v1alpha1.ReasonApplyFailed), and(suspended(fails(two, v1alpha1.ReasonSuspended)), func(o *Outcome) { delete(o.wanted, one.Subject()) }), well},
+			[]string{"ManifestInvalid document 1: bad", "ApplyFailed ConfigMap shop/a: no", "Recovered document 1: bad", "Recovered ConfigMap shop/a: no", "Suspended", "Resumed"},
+		},
+		"SuspendedWhenItCanBeRead": {
+			"The manifest is read while suspended, too.",
+			[]Outcome{bad, suspended(well)}, []string{"ManifestInvalid document 1: bad", "Recovered document 1: bad", "Suspended"},
 		},
 		"HealFails": {
 			"What cannot be put back is drifted, and a problem.",
