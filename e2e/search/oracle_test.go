@@ -289,9 +289,10 @@ func (r *run) wrongHistories(all []v1alpha1.VidraResource) (wrong []string) {
 			if listed[o].Before(e.LastTime.Time) {
 				listed[o] = e.LastTime.Time
 			}
-			// A killed operator may have deleted the object itself.
-			ours := r.unwanted[o] && kills.Load() > r.kills && strings.Contains(e.Message, "created it again after it had been deleted")
-			if r.contested[o] && strings.HasPrefix(e.Manager, v1alpha1.FieldManagerPrefix) {
+			// A killed operator may have deleted or released the object itself.
+			ours := kills.Load() > r.kills && (r.unwanted[o] && strings.Contains(e.Message, "created it again after it had been deleted") ||
+				r.unmanaged[o] && e.Message == "restored the label "+v1alpha1.ManagedByLabel+"="+v1alpha1.ManagedByValue)
+			if (r.contested[o] || r.shared[o] && r.touched[o]) && strings.HasPrefix(e.Manager, v1alpha1.FieldManagerPrefix) {
 				continue
 			}
 			if !r.touched[o] && !ours || !slices.Contains(managers, e.Manager) {

@@ -54,7 +54,8 @@ type run struct {
 	before map[string][]int
 	// unmanaged has the objects that a policy may leave unmanaged, and that may be refused when a VidraResource wants them again.
 	unmanaged map[string]bool
-	// left has the objects that left the manifests of suspended VidraResources, which keep their fields in them.
+	// left has the objects that left the manifests of VidraResources that keep their fields in them: suspended ones, and those with an object that
+	// cannot be applied.
 	left map[string]map[string]bool
 	// seen has the objects that some VidraResource has wanted, and unwanted those among them that were to be removed. kills is how many operators had been
 	// killed at the begin.
@@ -64,6 +65,8 @@ type run struct {
 	mentioned map[string]bool
 	// contested has the objects that VidraResources have wanted with different content. One with a stale view may take it from another one.
 	contested map[string]bool
+	// shared has the objects that several VidraResources have wanted. One of them may revert an edit before another one sees it.
+	shared map[string]bool
 	// offered has the objects that leave a manifest in this step, and given those that moved to suspended VidraResources alone: an operator that is
 	// killed after the minute of a move may not have listed them.
 	offered, given map[string]bool
@@ -165,7 +168,7 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 func newRun(ctx context.Context, t require.TestingT, logf func(format string, args ...any)) *run {
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
-		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, given: map[string]bool{}, contested: map[string]bool{},
+		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, given: map[string]bool{}, contested: map[string]bool{}, shared: map[string]bool{},
 		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
@@ -256,6 +259,11 @@ func (r *run) apply(ctx context.Context, s spec) {
 	was := r.owners[s.Name]
 	r.owners[s.Name] = s
 	if s.unreadable() { // what it had stays, and what it mentions may be left to it
+		for o := range r.read[s.Name] {
+			if was.Suspend { // perhaps it never had the object
+				delete(r.uids, o)
+			}
+		}
 		for o := range s.Objects {
 			if r.mentioned[o] = true; len(r.wanted()[o]) == 0 { // its removal may be under way
 				r.unmanaged[o] = true
@@ -264,16 +272,17 @@ func (r *run) apply(ctx context.Context, s spec) {
 		return
 	}
 	r.dropped(s.Name, was, &s)
-	if r.left[s.Name] == nil || !s.Suspend {
+	keeps := s.Suspend || s.Broken == "unknown-kind" || s.Broken == "refused" // the others wait until all of a manifest is applied
+	if r.left[s.Name] == nil || !keeps {
 		r.left[s.Name] = map[string]bool{}
 	}
 	for o := range r.read[s.Name] {
-		if _, wants := s.Objects[o]; s.Suspend && !wants {
+		if _, wants := s.Objects[o]; keeps && !wants {
 			r.left[s.Name][o] = true
 		}
 	}
 	r.read[s.Name] = s.Objects
-	if _, wants := s.Objects["ConfigMap/foreign"]; wants && s.Adopt == "Always" {
+	if _, wants := s.Objects["ConfigMap/foreign"]; wants && (s.Adopt == "Always" || s.Parts && was.Parts && was.Adopt == "Always") { // its part is written first
 		r.adopted = true
 	}
 }
@@ -404,7 +413,7 @@ func (r *run) forget() {
 	}
 	for _, o := range pool {
 		r.given[o] = r.given[o] || r.offered[o] && len(wanted[o]) > 0 && !active[o]
-		r.contested[o] = r.contested[o] || disagree(wanted[o])
+		r.contested[o], r.shared[o] = r.contested[o] || disagree(wanted[o]), r.shared[o] || len(wanted[o]) > 1
 		if r.seen[o] = r.seen[o] || len(wanted[o]) > 0; r.seen[o] && len(wanted[o]) == 0 {
 			r.unwanted[o] = true
 		}
