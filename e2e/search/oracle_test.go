@@ -292,7 +292,9 @@ func (r *run) wrongHistories(all []v1alpha1.VidraResource) (wrong []string) {
 			// A killed operator may have deleted or released the object itself.
 			ours := kills.Load() > r.kills && (r.unwanted[o] && strings.Contains(e.Message, "created it again after it had been deleted") ||
 				r.unmanaged[o] && e.Message == "restored the label "+v1alpha1.ManagedByLabel+"="+v1alpha1.ManagedByValue)
-			if (r.contested[o] || r.shared[o] && r.touched[o]) && strings.HasPrefix(e.Manager, v1alpha1.FieldManagerPrefix) {
+			// The values of another VidraResource stand without a manager once that has left the object.
+			another := strings.HasPrefix(e.Manager, v1alpha1.FieldManagerPrefix)
+			if r.contested[o] && (another || r.unmanaged[o] && e.Manager == "") || r.shared[o] && r.touched[o] && another {
 				continue
 			}
 			if !r.touched[o] && !ours || !slices.Contains(managers, e.Manager) {
