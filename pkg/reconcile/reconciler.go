@@ -138,8 +138,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // interrupt has the reconcile of a VidraResource that runs send no requests about further objects, if its spec or a source of its manifest
 // has changed since.
 func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
-	vr, s := &v1alpha1.VidraResource{}, r.stateOf(owner)
-	if s == nil || r.Client.Get(ctx, owner, vr) != nil {
+	s := r.stateOf(owner)
+	if s == nil {
+		return
+	}
+	vr, err := owners.Cached(ctx, r.Client, owner.Name)
+	if err != nil || vr == nil {
 		return
 	}
 	s.lane.mu.Lock()
