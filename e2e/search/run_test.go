@@ -57,6 +57,9 @@ type run struct {
 	// left has the objects that left the manifests of VidraResources that keep their fields in them: suspended ones, and those with an object that
 	// cannot be applied.
 	left map[string]map[string]bool
+	// leaving has the objects that left the manifests of VidraResources since all was quiet with a manifest that can be read: their removals may be
+	// under way, and follow the policies of a later spec.
+	leaving map[string]map[string]bool
 	// seen has the objects that some VidraResource has wanted, and unwanted those among them that were to be removed. kills is how many operators had been
 	// killed at the begin.
 	seen, unwanted map[string]bool
@@ -169,7 +172,7 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
 		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, given: map[string]bool{}, contested: map[string]bool{}, shared: map[string]bool{},
-		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
+		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, leaving: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
 	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
@@ -221,6 +224,7 @@ func (r *run) delete(ctx context.Context, name string) {
 	}
 	r.dropped(name, s, nil)
 	delete(r.left, name)
+	delete(r.leaving, name)
 	delete(r.owners, name)
 	delete(r.read, name)
 }
@@ -228,10 +232,9 @@ func (r *run) delete(ctx context.Context, name string) {
 // dropped notes the objects that left a manifest, perhaps while it was suspended, without being removed: by a policy, or because their removal waits for another
 // object that is refused.
 func (r *run) dropped(name string, was spec, is *spec) {
-	former := maps.Clone(r.left[name])
-	if former == nil {
-		former = map[string]bool{}
-	}
+	former := map[string]bool{}
+	maps.Copy(former, r.left[name])
+	maps.Copy(former, r.leaving[name])
 	for o := range r.read[name] {
 		former[o] = true
 	}
@@ -264,6 +267,9 @@ func (r *run) apply(ctx context.Context, s spec) {
 				delete(r.uids, o)
 			}
 		}
+		for o := range r.leaving[s.Name] {
+			r.unmanaged[o] = r.unmanaged[o] || s.NoPrune || s.Orphan
+		}
 		for o := range s.Objects {
 			if r.mentioned[o] = true; len(r.wanted()[o]) == 0 { // its removal may be under way
 				r.unmanaged[o] = true
@@ -277,8 +283,15 @@ func (r *run) apply(ctx context.Context, s spec) {
 		r.left[s.Name] = map[string]bool{}
 	}
 	for o := range r.read[s.Name] {
-		if _, wants := s.Objects[o]; keeps && !wants {
+		_, wants := s.Objects[o]
+		if keeps && !wants {
 			r.left[s.Name][o] = true
+		}
+		if !wants {
+			if r.leaving[s.Name] == nil {
+				r.leaving[s.Name] = map[string]bool{}
+			}
+			r.leaving[s.Name][o] = true
 		}
 	}
 	r.read[s.Name] = s.Objects
@@ -571,6 +584,10 @@ func (r *run) settle(ctx context.Context) {
 		requireQuiet(ctx, r, r, restWindow, 30*restWindow)
 	}
 	clear(r.owed)
+	maps.DeleteFunc(r.leaving, func(name string, _ map[string]bool) bool {
+		s := r.owners[name]
+		return !s.unreadable()
+	})
 	r.before = r.wanted()
 	r.note(ctx)
 	if moved := r.moved(ctx); len(moved) > 0 {
@@ -737,16 +754,16 @@ func byOperators(all []testenv.AuditEvent) suite.Requests {
 
 // requireUnwritten requires that operators have written no object since a mark, and at full size no status either, if all VidraResources are Ready.
 func (r *run) requireUnwritten(ctx context.Context, mark testenv.AuditMark) {
-	for name := range r.owners {
-		v := &v1alpha1.VidraResource{}
-		require.NoError(r, admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v))
-		if ready(v).Reason != v1alpha1.ReasonApplied {
+	all := &v1alpha1.VidraResourceList{}
+	require.NoError(r, admin.List(ctx, all))
+	for i := range all.Items {
+		if v := &all.Items[i]; r.named("", v.Name) && (v.DeletionTimestamp != nil || ready(v).Reason != v1alpha1.ReasonApplied) {
 			return
 		}
 	}
-	all, err := cluster.AuditSince(mark)
+	sent, err := cluster.AuditSince(mark)
 	require.NoError(r, err)
-	writes := byOperators(all).Writes().Only(func(q suite.Request) bool {
+	writes := byOperators(sent).Writes().Only(func(q suite.Request) bool {
 		return (suite.Long() || q.Resource != v1alpha1.Resource.Resource) && r.named(q.Namespace, q.Name)
 	})
 	require.Empty(r, writes, "writes after a start:\n%s", writes)
