@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -295,6 +296,44 @@ func TestMoveIsNotBlockedByOthers(t *testing.T) {
 	awaitGone(t, declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page"))
 	require.Less(t, time.Since(began), 30*time.Second, "an unreadable manifest that has the name alone held it")
 	awaitReady(t, one)
+}
+
+// TestReceiverLeaves takes an object back into its former manifest half a second after the VidraResource that it was to move to drops it, or is deleted:
+// it keeps its uid. Without that, it goes.
+func TestReceiverLeaves(t *testing.T) {
+	t.Parallel()
+	for _, deleted := range []bool{false, true} {
+		for _, back := range []bool{false, true} {
+			t.Run(fmt.Sprintf("deleted: %t, taken back: %t", deleted, back), func(t *testing.T) {
+				t.Parallel()
+				ns := newNamespace(t)
+				giver, taker := ns+"-giver", ns+"-taker"
+				both := manifests(configMap("stays", giver), configMap("page", "hello"))
+				newVidraResource(t, ns, both, named(giver))
+				awaitReady(t, giver)
+				obj := declaredObject(t, ns, both, "ConfigMap", "page")
+				uid := get(t, obj).GetUID()
+				newVidraResource(t, ns, configMap("page", "hello"), named(taker), func(vr *v1alpha1.VidraResource) { vr.Spec.Suspend = true })
+				setManifest(t, giver, configMap("stays", giver))
+				awaitNotReady(t, giver, v1alpha1.ReasonProgressing, "is in the manifest of VidraResource "+taker)
+				if deleted {
+					require.NoError(t, deleteVidraResource(t.Context(), taker))
+					require.NoError(t, client.IgnoreNotFound(mergePatch(vidraResourceOf(taker, "", ""), `{"spec":{"suspend":false}}`)))
+				} else {
+					setManifest(t, taker, configMap("other", taker))
+				}
+				time.Sleep(500 * time.Millisecond)
+				if !back {
+					awaitGone(t, obj)
+					awaitReady(t, giver)
+					return
+				}
+				setManifest(t, giver, both)
+				awaitReady(t, giver)
+				require.Equal(t, uid, requireInOrder(t, giver, obj).GetUID())
+			})
+		}
+	}
 }
 
 // TestMoveToASuspendedOne has an object stay with a suspended VidraResource after the time of a move. The object is that VidraResource's then, and goes

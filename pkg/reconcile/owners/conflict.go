@@ -70,7 +70,7 @@ func (o *CoOwner) Agrees(live, applied *unstructured.Unstructured, field string)
 // give the object to the VidraResource that applies it first.
 func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 	for _, other := range others {
-		if !other.Recorded || other.Genuine || other.wanted == nil {
+		if !other.Recorded || other.Genuine && !other.UnderWay || other.wanted == nil {
 			continue
 		}
 		if field, differs := ownership.Disagreement(other.wanted, applied); differs {
@@ -115,7 +115,7 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool), agr
 func Contested(refused error, live, wanted *unstructured.Unstructured, others, elsewhere []CoOwner, drift bool) error {
 	var all []CoOwner
 	for _, other := range others {
-		if other.Genuine {
+		if other.Genuine || other.UnderWay && !drift {
 			all = append(all, other)
 		}
 	}

@@ -93,6 +93,18 @@ func TestContested(t *testing.T) {
 		"Agrees":    {reason: "Its latest manifest has the same value.", refused: conflictAbout(shop), others: []CoOwner{owner(func(o *CoOwner) { o.wanted = wanted })}},
 		"Forged":    {reason: "Another client wrote under its name, and it owns nothing.", refused: conflictAbout(shop)},
 		"Edited":    {reason: "Another client changed its fields: the value that it wants counts.", refused: conflictAbout(shop), others: []CoOwner{owner(edited)}, want: "VidraResource shop wants another value of data.color"},
+		"UnderWay": {
+			reason: "Its apply may be under way, and the object shows a part of its fields.", refused: conflictAbout("helm"),
+			others: []CoOwner{owner(func(o *CoOwner) { o.UnderWay = true })}, want: "VidraResource shop wants another value of data.color",
+		},
+		"Unlisted": {
+			reason: "Its status is still to list its apply.", refused: conflictAbout(shop),
+			others: []CoOwner{owner(func(o *CoOwner) { o.Genuine, o.Recorded, o.UnderWay = false, false, true })}, want: "VidraResource shop wants another value of data.color",
+		},
+		"UnderWayAndReverted": {
+			reason: "The revert of an edit waits for no status.", refused: conflictAbout(shop),
+			others: []CoOwner{owner(func(o *CoOwner) { o.Genuine, o.UnderWay = false, true })}, drift: true,
+		},
 		"Reverted":  {reason: "The revert of an edit asks for no wish.", refused: conflictAbout(shop), others: []CoOwner{owner(edited)}, drift: true},
 		"EditedAs":  {reason: "It wants the same value.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.wanted = wanted })}},
 		"Unapplied": {reason: "Its inventory does not have the object: it has a wish alone.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.Recorded = false })}},

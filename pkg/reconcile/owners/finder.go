@@ -31,6 +31,9 @@ type CoOwner struct {
 	// an apply is under way, or because another shard reconciles it, which reverts foreign ones. Otherwise another user of the
 	// API wrote under its name.
 	Genuine bool
+	// UnderWay reports that an apply of it may be under way, or still to be listed in its status: the object may show a part of its fields, or
+	// none, and those that it shows may be its own. Of a VidraResource without events the status alone shows the end.
+	UnderWay bool
 	// Leaving reports that its latest manifest has dropped the object, or that it is being deleted: it
 	// will release the object. It is known of the owners that Conflicting returns.
 	Leaving bool
@@ -146,6 +149,7 @@ func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 		recorded := claimed && claim.Known && !claim.Applied.Unreverted && claim.Applied.UID == live.GetUID() || entry != nil && entry.UID == string(live.GetUID())
 		owners = append(owners, CoOwner{
 			Name: name, Manager: manager, Genuine: marks.managers[manager] && (elsewhere || a.Claimant.genuine(vr, manager, claim, live)),
+			UnderWay: claim.InFlight || !claim.Known && isPending(vr, entry),
 			Recorded: recorded, Owns: recorded || ownedBy(vr, manager, entry, live),
 		})
 	}
@@ -239,6 +243,11 @@ func (s *Claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim tri
 		sealed := (s.WithoutKeys || !s.Installation.Applies(manager)) && strings.HasPrefix(e.Digest, seal.Prefix)
 		return e.Name == id.Name && object.IdentityOf(&e) == id && (sealed || e.Digest == digest.String())
 	})
+}
+
+// isPending reports whether the status of a VidraResource may be still to list an apply of an object. entry is its inventory entry, or nil.
+func isPending(vr *v1alpha1.VidraResource, entry *v1alpha1.ManagedResourceStatus) bool {
+	return entry != nil && (entry.Digest == "" || vr.Status.ObservedGeneration != vr.Generation)
 }
 
 // ownedBy reports whether an object is another VidraResource's own by the rule of Owns. entry is its inventory entry, or nil.

@@ -34,6 +34,8 @@ type Object struct {
 	AwaitsRelease bool
 	// LeftAt is since when the manifest lacks the object, as far as this process knows; zero while it has.
 	LeftAt time.Time
+	// Received reports that the last attempt to remove it found it in the manifest of another VidraResource, or possibly there.
+	Received bool
 	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
 	// MissingRights are those that the last request that was refused may have lacked.
@@ -167,7 +169,7 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	for _, d := range objects {
 		o := s.Track(d.ID)
 		s.kinds[d.Key.GVR] = d.ID.GroupKind
-		o.Desired, o.LeftAt = d, time.Time{}
+		o.Desired, o.LeftAt, o.Received = d, time.Time{}, false
 		s.Manifest = append(s.Manifest, o)
 	}
 	s.Others = append(s.Others, before...)

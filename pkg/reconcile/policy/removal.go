@@ -56,6 +56,8 @@ const (
 	RightsUnknown
 	// Moving is the reason of an object that its receiver will apply.
 	Moving
+	// Unreceived is the reason of an object that has just left the manifest of its receiver, which may be another move.
+	Unreceived
 	// ContentsUnknown is the reason of a container whose objects cannot be listed.
 	ContentsUnknown
 	// Occupied is the reason of a container with objects that a user has to remove first.

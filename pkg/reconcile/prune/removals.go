@@ -113,6 +113,9 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		o.Problem.Awaited = true
 		return
 	case done.waits.Waits():
+		if o.Received = done.waits.Receiver != nil; done.waits.Reason == policy.Unreceived {
+			o.LeftAt = done.waits.Until.Add(-plan.RemovalSettle)
+		}
 		reason, occupied := v1alpha1.ReasonProgressing, done.waits.Reason == policy.Occupied
 		if occupied {
 			reason = v1alpha1.ReasonDeletionBlocked
