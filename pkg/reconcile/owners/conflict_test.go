@@ -86,13 +86,13 @@ func TestContested(t *testing.T) {
 		drift             bool
 		want              string
 	}{
-		"Tool":      {reason: "A field of a tool is taken.", refused: conflictAbout("helm")},
-		"Owner":     {reason: "A field of another VidraResource is not.", refused: conflictAbout("helm", shop), others: []CoOwner{owner(nil)}, want: "VidraResource shop wants another value of data.color"},
-		"Drift":     {reason: "Neither for an edit.", refused: conflictAbout(shop), others: []CoOwner{owner(nil)}, drift: true, want: "VidraResource shop wants another value"},
-		"Leaving":   {reason: "It waits for the release.", refused: conflictAbout(shop), others: []CoOwner{owner(func(o *CoOwner) { o.Leaving, o.wanted = true, nil })}, want: "VidraResource shop owns it, and releases it"},
-		"Agrees":    {reason: "Its latest manifest has the same value.", refused: conflictAbout(shop), others: []CoOwner{owner(func(o *CoOwner) { o.wanted = wanted })}},
-		"Forged":    {reason: "Another client wrote under its name, and it owns nothing.", refused: conflictAbout(shop)},
-		"Edited":    {reason: "Another client changed its fields: the value that it wants counts.", refused: conflictAbout(shop), others: []CoOwner{owner(edited)}, want: "VidraResource shop wants another value of data.color"},
+		"Tool":    {reason: "A field of a tool is taken.", refused: conflictAbout("helm")},
+		"Owner":   {reason: "A field of another VidraResource is not.", refused: conflictAbout("helm", shop), others: []CoOwner{owner(nil)}, want: "VidraResource shop wants another value of data.color"},
+		"Drift":   {reason: "Neither for an edit.", refused: conflictAbout(shop), others: []CoOwner{owner(nil)}, drift: true, want: "VidraResource shop wants another value"},
+		"Leaving": {reason: "It waits for the release.", refused: conflictAbout(shop), others: []CoOwner{owner(func(o *CoOwner) { o.Leaving, o.wanted = true, nil })}, want: "VidraResource shop owns it, and releases it"},
+		"Agrees":  {reason: "Its latest manifest has the same value.", refused: conflictAbout(shop), others: []CoOwner{owner(func(o *CoOwner) { o.wanted = wanted })}},
+		"Forged":  {reason: "Another client wrote under its name, and it owns nothing.", refused: conflictAbout(shop)},
+		"Edited":  {reason: "Another client changed its fields: the value that it wants counts.", refused: conflictAbout(shop), others: []CoOwner{owner(edited)}, want: "VidraResource shop wants another value of data.color"},
 		"UnderWay": {
 			reason: "Its apply may be under way, and the object shows a part of its fields.", refused: conflictAbout("helm"),
 			others: []CoOwner{owner(func(o *CoOwner) { o.UnderWay = true })}, want: "VidraResource shop wants another value of data.color",
