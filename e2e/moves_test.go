@@ -298,8 +298,8 @@ func TestMoveIsNotBlockedByOthers(t *testing.T) {
 	awaitReady(t, one)
 }
 
-// TestReceiverLeaves takes an object back into its former manifest half a second after the VidraResource that it was to move to drops it, or is deleted:
-// it keeps its uid. Without that, it goes.
+// TestReceiverLeaves takes an object back into its former manifest right after the removal no longer waits for the VidraResource that it was to move to,
+// which dropped it or was deleted: it keeps its uid. Without that, it goes.
 func TestReceiverLeaves(t *testing.T) {
 	t.Parallel()
 	for _, deleted := range []bool{false, true} {
@@ -322,7 +322,9 @@ func TestReceiverLeaves(t *testing.T) {
 				} else {
 					setManifest(t, taker, configMap("other", taker))
 				}
-				time.Sleep(500 * time.Millisecond)
+				await(t, func(c *assert.CollectT) { // it does not wait for the taker any more
+					require.NotContains(c, condition(c, getVidraResource(c, giver), v1alpha1.ConditionReady).Message, taker)
+				})
 				if !back {
 					awaitGone(t, obj)
 					awaitReady(t, giver)

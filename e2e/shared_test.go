@@ -1,22 +1,21 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -180,41 +179,19 @@ func TestOwnerWithoutEventsKeepsItsValues(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	one, two := ns+"-one", ns+"-two"
-	listed := make(chan struct{})
-	release := sync.OnceFunc(func() { close(listed) })
-	server, authority := suite.ServeTLS(t, reviewer(t, func(ctx context.Context, _ *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		select {
-		case <-listed:
-		case <-ctx.Done():
+	var release atomic.Bool
+	startWebhookOn(t, []string{"configmaps", "vidraresources/status"}, ns, false, func(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if release.Load() || r.Name != one || !bytes.Contains(r.Object.Raw, []byte(`"digest"`)) {
+			return nil
 		}
-		return nil
-	}))
-	t.Cleanup(release)
-	fail, none, timeout := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(30)
-	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "status." + unique(t) + ".example.com"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "status.example.com", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &server.URL, CABundle: authority},
-			FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &timeout, AdmissionReviewVersions: []string{"v1"},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"vidraresources/status"}},
-			}},
-			MatchConditions: []admissionregistrationv1.MatchCondition{{
-				Name: "listed", Expression: fmt.Sprintf("request.name == '%s' && has(object.status) && has(object.status.managedResources) && "+
-					"object.status.managedResources.exists(r, has(r.digest))", one),
-			}},
-		}},
-	}
-	require.NoError(t, admin.Create(t.Context(), webhook))
-	t.Cleanup(func() { _ = admin.Delete(context.Background(), webhook) })
-	time.Sleep(2 * time.Second) // until the API server asks it
+		return refused("the test releases it later")
+	}, one)
 	newVidraResource(t, ns, configMap("page", "one"), named(one), withoutEvents)
 	page := declaredObject(t, ns, configMap("page", "one"), "ConfigMap", "page")
 	await(t, func(c *assert.CollectT) { require.Equal(c, "one", greeting(c, page)) })
 	newVidraResource(t, ns, configMap("page", "two"), named(two))
 	awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one)
-	release()
+	release.Store(true)
 	awaitReady(t, one)
 	require.Equal(t, "one", greeting(t, page))
 }

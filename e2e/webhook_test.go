@@ -57,7 +57,7 @@ func startWebhookOn(t *testing.T, resources []string, namespace string, mutates 
 	only := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
 	rules := []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"", "apps"}, APIVersions: []string{"v1"}, Resources: resources},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"", "apps", v1alpha1.GroupVersion.Group}, APIVersions: []string{"v1", v1alpha1.GroupVersion.Version}, Resources: resources},
 	}}
 	fail, none, timeout := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, int32(20)
 	var conditions []admissionregistrationv1.MatchCondition

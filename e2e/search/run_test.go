@@ -282,16 +282,15 @@ func (r *run) apply(ctx context.Context, s spec) {
 	if r.left[s.Name] == nil || !keeps {
 		r.left[s.Name] = map[string]bool{}
 	}
+	if r.leaving[s.Name] == nil {
+		r.leaving[s.Name] = map[string]bool{}
+	}
 	for o := range r.read[s.Name] {
-		_, wants := s.Objects[o]
-		if keeps && !wants {
-			r.left[s.Name][o] = true
-		}
-		if !wants {
-			if r.leaving[s.Name] == nil {
-				r.leaving[s.Name] = map[string]bool{}
-			}
+		if _, wants := s.Objects[o]; !wants {
 			r.leaving[s.Name][o] = true
+			if keeps {
+				r.left[s.Name][o] = true
+			}
 		}
 	}
 	r.read[s.Name] = s.Objects

@@ -119,7 +119,7 @@ type RemovalDelay struct {
 }
 
 // Settling is the delay of every removal.
-var Settling = RemovalDelay{Time: RemovalSettle, Message: "is removed unless another VidraResource, or another part of the manifest, has it"}
+var Settling = RemovalDelay{Time: RemovalSettle, Message: policy.Settling}
 
 // SettleRemovals removes from ids, which are to be removed, those whose removal is delayed. Deletions that have begun
 // continue.

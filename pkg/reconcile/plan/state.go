@@ -205,7 +205,7 @@ func (s *State) ordered() []*Object {
 	return append(all, removed...)
 }
 
-// Subjects returns the objects of the manifest, those of unserved kinds included.
+// Subjects returns the objects of the manifest, with the objects of unserved kinds.
 func (s *State) Subjects() map[v1alpha1.Subject]bool {
 	all := make(map[v1alpha1.Subject]bool, len(s.Manifest)+len(s.Unresolved))
 	for _, o := range s.Manifest {

@@ -134,6 +134,8 @@ type Departure struct {
 	Now     time.Time
 	// MoveEnds is the time until which the object waits for its receiver.
 	MoveEnds time.Time
+	// Settles is the time until which the object waits because its receiver has just left; zero if it had none.
+	Settles time.Time
 }
 
 // Facts are found out while [Decide] runs: each may cost requests, and most decisions need few of them.
@@ -226,8 +228,15 @@ func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
 			return decision
 		}
 	}
-	return d.unreceived(ctx, facts)
+	decision := d.unreceived(ctx, facts)
+	if decision.Removes() && !d.Settles.IsZero() {
+		return Wait(Unreceived, Settling, "", d.Settles)
+	}
+	return decision
 }
+
+// Settling is the text about an object whose removal waits for a moment, because the write that gives it to a manifest may be about to come.
+const Settling = "is removed unless another VidraResource, or another part of the manifest, has it"
 
 // receivedBy decides about the removal of an object that a VidraResource has in its manifest, or may have: Remove if that may not apply it, or
 // has no content for longer than a move takes.

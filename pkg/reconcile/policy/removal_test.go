@@ -228,6 +228,18 @@ func TestDecide(t *testing.T) {
 			text: "VidraResource bank mentions it, and its manifest cannot be read", asked: asked("receiver", "rights of bank"),
 		},
 
+		"Unreceived": {
+			reason: "Its receiver has just left, and another one may come.", of: Departure{Live: configMap(), Owned: true, Settles: now.Add(1)}, want: waits, why: Unreceived, until: now.Add(1),
+			text: Settling, asked: asked("receiver"),
+		},
+		"UnreceivedAndKept": {
+			reason: "It stays anyway.", of: Departure{Live: namespace(), Owned: true, Settles: now.Add(1)}, facts: facts{insideErr: down}, want: waits, why: ContentsUnknown, cause: "down",
+			text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents"),
+		},
+		"ReceivedByAnother": {
+			reason: "Another receiver has come.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now, Settles: now.Add(1)}, facts: facts{receivers: receiverOf(nil), may: true}, want: keeps, why: Moved,
+			asked: asked("receiver", "rights of bank"),
+		},
 		"Undeletable": {reason: "The API server refuses its deletion.", of: Departure{Live: liveOf("v1", "Namespace", "", "kube-node-lease"), Owned: true}, want: keeps, why: Undeletable, text: "the API server never deletes it", asked: asked("receiver")},
 		"Needed": {
 			reason: "An object in it stays in the manifest.", of: Departure{Live: namespace(), Owned: true, Members: neededPage}, facts: facts{insideErr: down}, want: waits, why: Occupied,

@@ -11,6 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -27,11 +28,15 @@ type departure struct {
 }
 
 func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) *departure {
-	left := a.Plan.State.Objects[object.IdentityOf(e)].LeftAt
-	return &departure{remover: a, key: key, entry: e, of: policy.Departure{
+	o, now := a.Plan.State.Objects[object.IdentityOf(e)], time.Now()
+	d := &departure{remover: a, key: key, entry: e, of: policy.Departure{
 		Live: live, Wanted: a.exclusions.wanted[live.GetUID()], Owned: a.Applier.Settings.Claimant.Owns(live, e), Orphans: a.Applier.Orphans,
-		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: time.Now(), MoveEnds: left.Add(moveTimeout),
+		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: now, MoveEnds: o.LeftAt.Add(moveTimeout),
 	}}
+	if o.Received {
+		d.of.Settles = now.Add(plan.RemovalSettle)
+	}
+	return d
 }
 
 // Stale implements policy.Facts.

@@ -187,9 +187,6 @@ func disclosureOf(e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstruct
 func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) Removal {
 	about := a.departure(key, live, e)
 	decision, err := policy.Decide(ctx, about.of, about)
-	if o := a.Plan.State.Objects[object.IdentityOf(e)]; err == nil && decision.Removes() && o.Received {
-		decision = policy.Wait(policy.Unreceived, plan.Settling.Message, "", about.of.Now.Add(plan.RemovalSettle))
-	}
 	done := Removal{Err: err}
 	switch ends := live.GetDeletionTimestamp() != nil; {
 	case err != nil:
