@@ -298,7 +298,8 @@ func (p *pass) remover() *prune.Remover {
 	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
 		return p.reconciler.accounts().FormerClient(ctx, account, p.applier.Destination)
 	}
-	return &prune.Remover{Applier: p.applier, Plan: p.plan, Stale: p.stale, Interrupted: p.state.interrupted.Load, FormerClient: former}
+	replaced := func() bool { return p.kubeconfigChanged(p.applier.Destination) }
+	return &prune.Remover{Applier: p.applier, Plan: p.plan, Stale: p.stale, Replaced: replaced, Interrupted: p.state.interrupted.Load, FormerClient: former}
 }
 
 // stale reads the VidraResource from the API server, as a cache may be behind. It returns the reason against removals from the state in

@@ -2,6 +2,7 @@ package prune
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -40,7 +41,12 @@ func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructur
 }
 
 // Stale implements policy.Facts.
-func (d *departure) Stale(context.Context) error { return d.remover.stale() }
+func (d *departure) Stale(context.Context) error {
+	if d.remover.Replaced() {
+		return errors.New("its destination has another kubeconfig now")
+	}
+	return d.remover.stale()
+}
 
 // BreakGlass implements policy.Facts.
 func (d *departure) BreakGlass() *v1alpha1.BreakGlassStatus {

@@ -76,6 +76,9 @@ type Remover struct {
 	// Stale returns an error if the VidraResource of the cache is no reason for a removal; nil if the API server has the same
 	// one.
 	Stale func(ctx context.Context) error
+	// Replaced reports that the destination may be another cluster than at the begin of the reconcile. It is asked about each object after its read:
+	// the deletion of an object that was read before fails in another cluster, by its UID.
+	Replaced func() bool
 	// Interrupted reports that no further removal begins. Optional.
 	Interrupted func() bool
 	// stale is Stale, asked once for several objects.
