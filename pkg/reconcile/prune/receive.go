@@ -19,11 +19,15 @@ import (
 const moveTimeout = time.Minute
 
 // findReceivers finds the other VidraResources that have one of ids in their manifests, as of the end of RemovalSettle of the
-// last of them.
+// last of them, and as of now for objects that are removed without it.
 func (a *Remover) findReceivers(ctx context.Context, ids []object.Identity) (map[object.Identity][]owners.Receiver, error) {
 	var since time.Time
 	for _, id := range ids {
-		if settled := a.Plan.State.Objects[id].LeftAt.Add(plan.RemovalSettle); settled.After(since) {
+		settled := time.Now()
+		if left := a.Plan.State.Objects[id].LeftAt; !left.IsZero() {
+			settled = left.Add(plan.RemovalSettle)
+		}
+		if settled.After(since) {
 			since = settled
 		}
 	}
