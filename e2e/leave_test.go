@@ -112,6 +112,69 @@ func TestProblemsEndWhileSuspended(t *testing.T) {
 	}
 }
 
+// TestSuspendedManifestIsNoEdit edits an object whose next manifest waits for the end of a suspension. The report has the edit alone, and keeps it: the values
+// of the former manifest are no change of anybody.
+func TestSuspendedManifestIsNoEdit(t *testing.T) {
+	t.Parallel()
+	page := func(kind, value, more string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: page}\ndata: {kept: YQ==, value: " + value + more + "}\n"
+	}
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		for name, tc := range map[string]struct {
+			before, after string
+			editedBefore  bool
+		}{
+			"Added": {after: ", more: bW9y"}, "Dropped": {before: ", more: bW9y"},
+			"AddedAfterTheEdit": {after: ", more: bW9y", editedBefore: true}, "DroppedAfterTheEdit": {before: ", more: bW9y", editedBefore: true},
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				ns := newNamespace(t)
+				drift := v1alpha1.DriftPolicy{}
+				if tc.editedBefore {
+					drift.Mode = v1alpha1.DriftWarn
+				}
+				newVidraResource(t, ns, page(kind, "b25l", tc.before), withDrift(drift))
+				awaitReady(t, ns)
+				edit := func() {
+					require.NoError(t, mergePatch(declaredObject(t, ns, page(kind, "b25l", ""), kind, "page"), `{"data":{"kept":"ZWRpdGVk"}}`))
+				}
+				if tc.editedBefore {
+					edit()
+					awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected)
+				}
+				changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) {
+					spec.Manifest, spec.Suspend = page(kind, "dHdv", tc.after), true
+				})
+				await(t, func(c *assert.CollectT) {
+					require.True(c, meta.IsStatusConditionTrue(getVidraResource(c, ns).Status.Conditions, v1alpha1.ConditionSuspended))
+				})
+				if !tc.editedBefore {
+					edit()
+				}
+				for _, request := range []string{"", "again", "once more"} {
+					if request != "" {
+						require.NoError(t, mergePatch(getVidraResource(t, ns), `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReconcileRequestedAtAnnotation, request))
+					}
+					await(t, func(c *assert.CollectT) {
+						v := getVidraResource(c, ns)
+						require.Equal(c, request, v.Status.LastHandledReconcileAt)
+						drifted := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionDrifted)
+						require.NotNil(c, drifted)
+						require.Contains(c, drifted.Message, "data.kept")
+						require.NotContains(c, drifted.Message, "data.value")
+						require.NotContains(c, drifted.Message, "data.more")
+					})
+				}
+				for _, e := range getVidraResource(t, ns).Status.History {
+					require.NotContains(t, e.Manager, v1alpha1.FieldManagerPrefix, e.Message)
+					require.NotContains(t, e.Message, "data.value")
+				}
+			})
+		}
+	}
+}
+
 // TestLostLabelWhileLeft strips the label by which an object is watched while it is
 // left alone: that is told as what it is, and an ignored field keeps its value.
 func TestLostLabelWhileLeft(t *testing.T) {

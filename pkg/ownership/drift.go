@@ -255,12 +255,13 @@ func syntheticEntries(obj *unstructured.Unstructured) []*entry {
 }
 
 // owner is the entry that wrote path last, among those that own it, or else a field above it: a manager that wrote into a map
-// owns the map, too. Nil: unowned. Our own name neither removes nor takes.
+// owns the map, too. Nil: unowned. Our own name neither removes nor takes, also where it wrote with another operation, as a patch of
+// an undo does.
 func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
 	var last, above *entry
 	later := func(e, than *entry) bool { return than == nil || e.when.After(than.when) }
 	for _, e := range w.entries {
-		if e.ours && kind != Changed {
+		if kind != Changed && e.record.text("manager") == w.manager {
 			continue
 		}
 		switch itself, whole := e.owns(path); {

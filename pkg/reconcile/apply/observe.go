@@ -26,11 +26,22 @@ func (p *procedure) observe(ctx context.Context) {
 		p.outcome.unknown = object.Message(err, p.known.disclosureWith())
 	default:
 		// The owner of a field matters only once Vidra reverts it.
-		p.outcome.fields = added.With(slices.DeleteFunc(ownership.Drift(found, live, p.known.settings.Claimant.Manager, p.known.disclosureWith()), func(c ownership.Change) bool {
-			return c.Kind == ownership.Taken
-		}))
+		p.outcome.fields = added.With(slices.DeleteFunc(p.edits(found, live), func(c ownership.Change) bool { return c.Kind == ownership.Taken }))
 	}
 	p.outcome.fields = slices.Concat(p.outcome.fields, p.known.byTools(found).Changes)
+}
+
+// edits are the differences that other writers made. Values of a manifest that is still to be applied are none.
+func (p *procedure) edits(found, live *unstructured.Unstructured) []ownership.Change {
+	manager, entry := p.known.settings.Claimant.Manager, p.known.task.Entry()
+	changes := ownership.Drift(found, live, manager, p.known.disclosureWith())
+	switch {
+	case entry == nil || entry.Configuration == "" || entry.Configuration == p.known.task.Object.Configuration:
+		return changes
+	case p.known.expectedKnown && asExpected(found, p.known.expected):
+		return nil
+	}
+	return byOthers(changes, manager, p.known.task.Seen)
 }
 
 // dryRun asks for the result of an apply of an object that exists.

@@ -91,7 +91,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 	s := p.State
 	if p.Scope.All { // Suspend and HoldBack report it again
 		for o := range s.All() {
-			if o.Problem != nil && slices.Contains(waitReasons, o.Problem.Reason) {
+			if o.Postponed() {
 				o.Problem = nil
 			}
 		}
@@ -141,6 +141,23 @@ func (p *Planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired
 // waitReasons are the reasons of problems that Suspend and HoldBack report.
 var waitReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonDependencyNotReady, v1alpha1.ReasonRevisionHeld}
 
+// Postpone notes that a newer manifest of the object waits. The report of a difference that another writer made stays.
+func (o *Object) Postpone(reason, message string) {
+	if o.Drift == nil || !o.In(v1alpha1.ObjectDrifted) {
+		o.Await(reason, message)
+	}
+}
+
+// Postponed reports whether a newer manifest of the object waits.
+func (o *Object) Postponed() bool {
+	return o.Problem != nil && slices.Contains(waitReasons, o.Problem.Reason)
+}
+
+// comparesWaiting reports whether an object whose newer manifest waits is compared: it was changed, now or before.
+func (p *Planner) comparesWaiting(t Task) bool {
+	return t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil || p.SkippedBefore[t.Known.ID] != nil)
+}
+
 // HoldBack takes from a plan the work that waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
 // whether anything waits.
 func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
@@ -154,8 +171,8 @@ func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 			continue
 		}
 		waits = true
-		t.Known.Await(why.Reason, "is not applied yet")
-		if t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil) {
+		t.Known.Postpone(why.Reason, "is not applied yet")
+		if p.comparesWaiting(t) {
 			t.Why, t.Decision = WhyDrift, policy.Leave(policy.Dependency, "a newer manifest of it waits ("+why.Reason+")", time.Time{})
 			now = append(now, t)
 		}
@@ -182,8 +199,8 @@ func (p *Planner) Suspend(todo Plan) Plan {
 			continue
 		}
 		p.Waits = true
-		t.Known.Await(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
-		if t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil) {
+		t.Known.Postpone(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
+		if p.comparesWaiting(t) {
 			t.Why, t.Decision = WhyDrift, p.decide(t.Known)
 			reported = append(reported, t)
 		}

@@ -53,10 +53,13 @@ func (p *Recorder) recordObserved(r apply.Result) {
 	}
 	known := before != nil && !before.Unobserved
 	now := &plan.Drift{Decision: r.Decision, Deleted: r.Task.Cause.Found == nil, Fields: r.Fields, Unknown: r.Unknown, Configuration: r.Task.Object.Configuration}
-	o.Problem, o.Drift = nil, now
+	differs := !r.Decision.Silent && (now.Deleted || len(now.Fields) > 0 || now.Unknown != "")
+	if o.Drift = now; differs || !o.Postponed() {
+		o.Problem = nil
+	}
 	p.Plan.NoteAnswer(o, r.Glass)
 	p.Plan.Waits = p.Plan.Waits || r.Task.Why == plan.WhyChanged
-	if r.Decision.Silent || !now.Deleted && len(now.Fields) == 0 && now.Unknown == "" {
+	if !differs {
 		// Our fields in it may be owned by another manager now, with our value: the digest of the last apply stays the
 		// expectation.
 		entry.State = v1alpha1.ObjectApplied
