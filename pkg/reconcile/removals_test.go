@@ -50,7 +50,7 @@ func TestRemovedWhenGone(t *testing.T) {
 			o := s.plan.Track(id)
 			o.Entry = entry
 			p := &prune.Remover{Applier: &apply.Applier{Destination: newLab(t, "")}, Plan: &plan.Planner{Settings: &plan.Settings{}, State: &s.plan, First: tc.first}}
-			p.RecordRemoval(t.Context(), o, tc.done)
+			p.RecordRemoval(o, tc.done)
 			var told []events.Action
 			for _, change := range s.plan.PendingEvents {
 				told = append(told, change.Action)

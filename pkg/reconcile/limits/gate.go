@@ -31,7 +31,7 @@ var (
 	gateOfOwnKindThatHung = perClass{heals: 1, routine: 2}
 )
 
-// Beside heals of their VidraResource, and for besideHealsFor after them, the requests of a reconcile about one kind have besideHeals slots: an API
+// For besideHealsFor after a heal of their VidraResource begins, and after it ends, the requests of a reconcile about one kind have besideHeals slots: an API
 // server that executes many requests answers each of them later, the heal too.
 const (
 	besideHeals    = 2

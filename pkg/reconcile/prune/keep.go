@@ -116,7 +116,7 @@ func (s *exclusions) note(id object.Identity, done Removal) {
 }
 
 // recordStage notes the outcomes of the removals of a stage.
-func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, removals []Removal) {
+func (a *Remover) recordStage(ids []object.Identity, removals []Removal) {
 	s, excluded := a.Plan.State, a.exclusions
 	for i, done := range removals {
 		if done.skipped {
@@ -124,7 +124,7 @@ func (a *Remover) recordStage(ctx context.Context, ids []object.Identity, remova
 		}
 		id, o := ids[i], s.Objects[ids[i]]
 		entry, deleting := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was checked before
-		a.RecordRemoval(ctx, o, done)
+		a.RecordRemoval(o, done)
 		there := o.Entry != nil
 		done.unsure = there && !deleting && (done.unsure || done.missing || done.waits.Waits())
 		if done.kept && !there {

@@ -45,6 +45,8 @@ type Removal struct {
 	// missing reports that its kind is unserved, in every version; goneWithKind, that the kind was deleted, and the object
 	// with it.
 	missing, goneWithKind bool
+	// goneWithNamespace reports that its removal was forbidden because its namespace is absent.
+	goneWithNamespace bool
 	// kept reports that the object itself asks to be left in place; unsure, that this is
 	// unknown.
 	kept, unsure bool

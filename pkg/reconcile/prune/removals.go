@@ -38,9 +38,10 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 				removals[i] = Removal{Deleted: true}
 			} else {
 				removals[i] = a.remove(ctx, entry)
+				removals[i].goneWithNamespace = apierrors.IsForbidden(removals[i].Err) && a.Applier.NamespaceIsGone(ctx, entry.Namespace)
 			}
 		})
-		a.recordStage(ctx, stage, removals)
+		a.recordStage(stage, removals)
 	})
 }
 
@@ -87,7 +88,7 @@ func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourc
 }
 
 // RecordRemoval notes the outcome of a removal. An object stays in the inventory until it is gone.
-func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Removal) {
+func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 	entry := o.Entry
 	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}
 	a.Plan.NoteAnswer(o, done.glass)
@@ -106,7 +107,7 @@ func (a *Remover) RecordRemoval(ctx context.Context, o *plan.Object, done Remova
 		o.Refused = nil
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
-	case apierrors.IsForbidden(done.Err) && a.Applier.NamespaceIsGone(ctx, o.ID.Namespace):
+	case done.goneWithNamespace:
 		// The rights of an account in it were deleted with it, and so was the object.
 	case done.outOfScope != nil:
 		o.Problem = done.outOfScope
