@@ -57,7 +57,7 @@ type run struct {
 	// left has the objects that left the manifests of VidraResources that keep their fields in them: suspended ones, and those with an object that
 	// cannot be applied.
 	left map[string]map[string]bool
-	// leaving has the objects that left the manifests of VidraResources since all was quiet with a manifest that can be read: their removals may be
+	// leaving has the objects that left the manifests of VidraResources since those were Ready: their removals may be
 	// under way, and follow the policies of a later spec.
 	leaving map[string]map[string]bool
 	// seen has the objects that some VidraResource has wanted, and unwanted those among them that were to be removed. kills is how many operators had been
@@ -583,9 +583,9 @@ func (r *run) settle(ctx context.Context) {
 		requireQuiet(ctx, r, r, restWindow, 30*restWindow)
 	}
 	clear(r.owed)
-	maps.DeleteFunc(r.leaving, func(name string, _ map[string]bool) bool {
-		s := r.owners[name]
-		return !s.unreadable()
+	ready := r.readiness(ctx)
+	maps.DeleteFunc(r.leaving, func(name string, _ map[string]bool) bool { // those of the others may wait for an object that is refused
+		return strings.HasPrefix(ready[name], v1alpha1.ReasonApplied+":")
 	})
 	r.before = r.wanted()
 	r.note(ctx)

@@ -36,17 +36,17 @@ type catchUp struct {
 	// mu guards the following fields.
 	mu sync.Mutex
 	// listed are the VidraResources of the list, and version is its resourceVersion. listed is nil before the list.
-	listed  map[string]generation
+	listed  map[string]listedVersion
 	version string
 	// logged is the time of the latest log line.
 	logged time.Time
 }
 
-// generation is a state of a VidraResource.
-type generation struct {
-	uid      types.UID
-	number   int64
-	deleting bool
+// listedVersion is a VidraResource in the list. Its version counts, as an inventory and digests of a former status are no knowledge about its objects: an
+// edit that was made since would be overwritten without a record.
+type listedVersion struct {
+	uid     types.UID
+	version string
 	// shown is whether the cache has shown it.
 	shown bool
 }
@@ -68,7 +68,7 @@ func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr
 		return true, nil // an API server without comparable versions shows nothing
 	}
 	is, has := c.listed[vr.Name]
-	if has && is.uid == vr.UID && is.number <= vr.Generation && (!is.deleting || vr.DeletionTimestamp != nil) {
+	if order, err := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version); has && is.uid == vr.UID && (err != nil || order >= 0) {
 		is.shown = true
 		c.listed[vr.Name] = is
 		return true, nil
@@ -90,9 +90,9 @@ func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catchUpTimeout)
 	defer cancel()
-	listed := map[string]generation{}
+	listed := map[string]listedVersion{}
 	version, err := cluster.VisitMetadata(ctx, of, func(m *metav1.PartialObjectMetadata) {
-		listed[m.Name] = generation{uid: m.UID, number: m.Generation, deleting: m.DeletionTimestamp != nil}
+		listed[m.Name] = listedVersion{uid: m.UID, version: m.ResourceVersion}
 	})
 	if err != nil {
 		return err

@@ -49,8 +49,9 @@ func TestCatchUp(t *testing.T) {
 		seen   metav1.ObjectMeta
 		want   bool
 	}{
-		"current":               {"The cache shows the generation of the list.", of("shop", "u1", 3, "90", false), true},
+		"current":               {"The cache shows the version of the list.", of("shop", "u1", 3, "90", false), true},
 		"behind":                {"Its spec has changed since.", of("shop", "u1", 2, "80", false), false},
+		"status behind":         {"Its status has changed since.", of("shop", "u1", 3, "85", false), false},
 		"changed since":         {"A later version than the list.", of("shop", "u1", 4, "101", false), true},
 		"not yet leaving":       {"It is being deleted.", of("leaving", "u2", 2, "85", false), false},
 		"leaving":               {"The cache shows that, too.", of("leaving", "u2", 2, "95", true), true},
