@@ -23,10 +23,10 @@ import (
 // healWorkers are more than the gate has slots: one is always free to find out that a heal has to wait.
 const healWorkers = limits.GateSlots + 16
 
-// Converge reverts a change of one object whose configuration is applied. It needs a slot of the gate and the lane of the VidraResource, whose
-// reconcile may be applying, removing or waiting for other objects meanwhile. It waits for another object only if that has the last slot. More than a
-// revert, such as a changed manifest, a policy that has the change stay, or a failure, is handed over to a reconcile. It returns no error, as
-// the controller has a backoff of its own.
+// Converge reverts a change of one object whose configuration is applied. It waits for a slot of the gate, for the lock of the lane, for a
+// reconcile that has reserved the object until its own apply, and, if the object is contended, for its share of the budget. More than a
+// revert, such as a changed manifest, a policy that has the change stay, or a failure, is handed over to a reconcile. docs/architecture.md lists
+// the waits and the handed-over edits. It returns no error, as the controller has a backoff of its own.
 func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Result, error) {
 	if !r.begin() {
 		return reconcile.Result{}, nil

@@ -10,7 +10,8 @@ import (
 //
 // Its lock guards the state of the VidraResource. A reconcile enters the lane, and sends requests without the lock, by apart. Meanwhile, heals
 // change only the objects that they heal, and the unreported results. At any time either a reconcile or a heal works on an object: a reconcile
-// reserves the objects that it applies, and waits for the heals of those objects alone.
+// reserves the objects that it applies, and each apply or removal waits for the heal of its own object. New labels of shards, a destination that
+// became another cluster, and closeLocked wait for all heals.
 type lane struct {
 	mu sync.Mutex
 	// ended is signalled when a heal has ended.
@@ -23,7 +24,7 @@ type lane struct {
 	closed bool
 }
 
-// enter waits until no heal uses the state.
+// enter takes the lock for a reconcile. Heals in flight continue, on copies of the state.
 func (l *lane) enter() {
 	l.mu.Lock()
 	l.entered = true

@@ -67,8 +67,9 @@ func (p perClass) fits(c class, b bound) bool {
 	return p[heals]+p[routine] < b.both && (c == heals || p[routine] < b.routine)
 }
 
-// Gate bounds the objects with requests in flight. A heal that finds no slot waits without a worker: the work that ends wakes the next,
-// heals first, in the order of their arrival and round-robin over the VidraResources. It is safe for concurrent use.
+// Gate bounds the objects with requests in flight. A heal that finds no slot waits without a worker: the work that ends wakes the next, heals
+// first and round-robin over the VidraResources. Work about one kind of a VidraResource has the order of its arrival, and its kinds have any
+// order. It is safe for concurrent use.
 type Gate struct {
 	// Wake enqueues a heal that has got a slot, and enters the Gate next. It must not block.
 	Wake func(trigger.Heal)
