@@ -38,8 +38,8 @@ func (f *Factory) healQueue() workqueue.TypedRateLimitingInterface[Heal] {
 	return f.heals
 }
 
-// note adds the cause of an event. It enqueues the object, or its owner in two cases: a reconcile has an older cause of the object, or there is
-// no loop of objects.
+// note adds the cause of an event. It enqueues the object, or its owner in three cases: a reconcile has an older cause of the object, the owner
+// has maxCauses causes, so that it reconciles all its objects, or the loop of objects is missing.
 func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
 	opts := f.pending.queueOptions(owner, key)
 	if f.pending.add(owner, key, cause, f.healQueue() != nil) {
