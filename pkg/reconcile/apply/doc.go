@@ -11,7 +11,7 @@
 //	apply       release ignored fields, send, and answer conflicts with other owners
 //	finish      remove additions of users, and release the fields of the first operator
 //
-// Invariants: a heal of a changed value is one request, a PATCH, except where an ignore rule covers the
-// object; fields are never taken from another
-// VidraResource of the installation; an object is deleted only in the version that was read.
+// Invariants: a heal of a changed value is one request, a PATCH. Further ones have these reasons: an unsure cause, an ignore rule, owner references
+// or bindings in the manifest, a lost label of a shard, a PATCH that is refused or unanswered. Fields are never taken from another VidraResource
+// of the installation. An object is deleted only in the version that was read.
 package apply
