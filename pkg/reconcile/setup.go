@@ -24,8 +24,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// SetupWithManager has mgr run r, and the heals of single objects beside it: on VidraResources whose spec changed or that are being deleted, and on the owners that
-// the trigger names. workers is how many VidraResources are worked on at a time.
+// SetupWithManager registers two controllers with mgr: the loop of VidraResources, for changes of their specs, their deletions and the owners that
+// the trigger names, and the loop of objects. workers is the number of reconciles at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
 	r.sources.Kinds, r.sources.Changed = source.Objects(r.Metadata), r.Trigger.EnqueueAll

@@ -2,8 +2,8 @@
 // pure: callers find out the facts, in the order of the questions of a decision.
 //
 // Each rule returns one value: [Revert], or [Leave] with a reason and a time, for an edit; [Remove], [Keep] or [Wait] for a removal.
-// [FirstOf] combines rules about edits, and [Decide] those about removals. The reconciler, `vidra diff` and `vidra forecast` call the
-// same functions.
+// [FirstOf] combines rules about edits, and [Decide] rules about removals. The reconciler and `vidra diff` call the same functions. `vidra
+// forecast` calls them for the end of a break-glass, and reads spec.drift.mode itself for the fields that fight.
 //
 // Invariants: an unknown fact makes a removal wait; no rule turns Keep or Wait of another one into Remove.
 package policy
