@@ -12,7 +12,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -28,12 +27,12 @@ const maxFieldPath = 256
 
 // Name returns the name of an object in messages: kind, namespace and name. A kind that has the name of one of Kubernetes gets its group.
 func Name(ref corev1.ObjectReference) string {
-	return kindname.Of(ref.GroupVersionKind().GroupKind(), ref.Namespace, ref.Name)
+	return display.NameOf(ref.GroupVersionKind().GroupKind(), ref.Namespace, ref.Name)
 }
 
 // qualified is Name with the group in any case.
 func qualified(ref corev1.ObjectReference) string {
-	return kindname.Qualified(ref.GroupVersionKind().GroupKind(), ref.Namespace, ref.Name)
+	return display.QualifiedNameOf(ref.GroupVersionKind().GroupKind(), ref.Namespace, ref.Name)
 }
 
 // name is the name of the object in notes.

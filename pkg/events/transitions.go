@@ -11,7 +11,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -96,7 +95,7 @@ func withAmbiguous(changes []Change, managed []v1alpha1.ManagedResourceStatus) [
 }
 
 // kindsOf returns the kinds of an inventory.
-func kindsOf(managed []v1alpha1.ManagedResourceStatus) (kinds kindname.Set) {
+func kindsOf(managed []v1alpha1.ManagedResourceStatus) (kinds display.Kinds) {
 	for i := range managed {
 		kinds.Add(schema.FromAPIVersionAndKind(managed[i].APIVersion, managed[i].Kind).GroupKind())
 	}

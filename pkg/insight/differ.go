@@ -20,7 +20,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -84,7 +83,7 @@ type ObjectDifference struct {
 	Diff string `json:"diff,omitempty"`
 
 	// kinds are the kinds of all objects of the difference.
-	kinds kindname.Set
+	kinds display.Kinds
 }
 
 // FieldConflict is a field that another field manager owns.
@@ -193,7 +192,7 @@ func (d *differ) run(ctx context.Context) (*Difference, error) {
 	}
 	pruned, err := d.pruned(ctx, resolved)
 	diff.Objects = append(diff.Objects, found...)
-	var kinds kindname.Set
+	var kinds display.Kinds
 	for _, o := range slices.Concat(diff.Objects, pruned) {
 		kinds.Add(o.groupKind())
 	}

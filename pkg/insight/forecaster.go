@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/kindname"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -70,7 +70,7 @@ type ContestedField struct {
 	// tokens lead to the field in the manifest; nil if they are unknown.
 	tokens []string
 	// kinds are the kinds of all objects of the manifest.
-	kinds kindname.Set
+	kinds display.Kinds
 }
 
 // Object is the object in messages: Deployment shop/web. A kind that the manifest has in several groups gets its group.
@@ -126,7 +126,7 @@ func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 	if err := checking.Wait(); err != nil {
 		return nil, err
 	}
-	var kinds kindname.Set
+	var kinds display.Kinds
 	for _, o := range resolved.Objects {
 		kinds.Add(o.ID.GroupKind)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -32,7 +31,7 @@ type History struct {
 	// Remarks name the hidden parts, with the reasons.
 	Remarks []string `json:"-"`
 	// Kinds are the kinds of the objects in the inventories, for the names of objects.
-	Kinds kindname.Set `json:"-"`
+	Kinds display.Kinds `json:"-"`
 }
 
 // HistoryEdit is an entry of the history of a VidraResource.

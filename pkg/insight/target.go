@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/kindname"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -147,7 +147,7 @@ func (s *subject) argument() string {
 
 // title names the object, with the group of its kind where the cluster serves the kind in several groups.
 func (s *subject) title() string {
-	var kinds kindname.Set
+	var kinds display.Kinds
 	all, err := s.client.mapper.KindsFor(schema.GroupVersionResource{Resource: s.gvr.Resource})
 	if err == nil { // the kind is named alone otherwise
 		for _, kind := range all {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
-	"github.com/vidra-operator/vidra/pkg/kindname"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // TreeNames returns the objects of a tree as arguments of kubectl, one a line.
@@ -36,7 +36,7 @@ func (s Style) Tree(tree *insight.Tree) string {
 		names, cells = append(names, "MESSAGE"), append(cells, styled{})
 	}
 	rows := [][]styled{heading(names...), cells}
-	var kinds kindname.Set
+	var kinds display.Kinds
 	addKinds(&kinds, tree.Objects)
 	var draw func(branches []*insight.Branch, indent string)
 	draw = func(branches []*insight.Branch, indent string) {
@@ -71,7 +71,7 @@ func sourceLines(sources []v1alpha1.SourceStatus) string {
 }
 
 // addKinds adds the kinds of a tree to a set.
-func addKinds(kinds *kindname.Set, branches []*insight.Branch) {
+func addKinds(kinds *display.Kinds, branches []*insight.Branch) {
 	for _, b := range branches {
 		kinds.Add(kindOf(b))
 		addKinds(kinds, b.Owned)

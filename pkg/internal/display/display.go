@@ -1,4 +1,5 @@
-// Package display shortens text for messages, names objects in them and counts nouns.
+// Package display shortens text for messages, counts nouns, and names objects in them, with the group of a kind where the kind alone
+// is ambiguous.
 package display
 
 import (

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/kindname"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 )
 
@@ -48,7 +48,7 @@ func (id Identity) IsContainer() bool {
 }
 
 // IsBuiltIn reports whether the kind is one of Kubernetes.
-func (id Identity) IsBuiltIn() bool { return kindname.OfKubernetes(id.Group) }
+func (id Identity) IsBuiltIn() bool { return display.OfKubernetes(id.Group) }
 
 // undeletable are the Namespaces that the API server never deletes (k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle). It
 // creates them when it starts.
@@ -100,7 +100,7 @@ func ReferenceToOwner(vr *v1alpha1.VidraResource) corev1.ObjectReference {
 
 // String names an object in messages: kind, namespace and name. A kind that has the name of one of Kubernetes gets its group.
 func (id Identity) String() string {
-	return kindname.Of(id.GroupKind, id.Namespace, id.Name)
+	return display.NameOf(id.GroupKind, id.Namespace, id.Name)
 }
 
 // Subject is how problems name the object in every version of its kind.

@@ -16,7 +16,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
@@ -159,7 +158,7 @@ func verbOf(reason string) string {
 // editText describes an edit with its outcome.
 func editText(e v1alpha1.HistoryEntry) string {
 	kind := schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind()
-	text := fmt.Sprintf("%s: %s: %s", kindname.Of(kind, e.Object.Namespace, e.Object.Name), e.Reason, e.Message)
+	text := fmt.Sprintf("%s: %s: %s", display.NameOf(kind, e.Object.Namespace, e.Object.Name), e.Reason, e.Message)
 	if e.Manager != "" && !strings.Contains(e.Message, e.Manager) {
 		text += fmt.Sprintf(" (field manager %s)", e.Manager)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/files"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/kindname"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
@@ -205,7 +204,7 @@ func (s *Session) parse(found []insight.File) (map[string]manifest.Object, error
 	}
 	objects := make(map[string]manifest.Object, len(cut.Objects))
 	for _, o := range cut.Objects {
-		objects[kindname.Of(o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName())] = o
+		objects[display.NameOf(o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName())] = o
 	}
 	return objects, nil
 }

@@ -1,4 +1,4 @@
-package kindname
+package display
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestNames(t *testing.T) {
+func TestNamesOfKinds(t *testing.T) {
 	core, knative := schema.GroupKind{Kind: "Service"}, schema.GroupKind{Group: "serving.knative.dev", Kind: "Service"}
 	capi, cnpg := schema.GroupKind{Group: "cluster.example", Kind: "Cluster"}, schema.GroupKind{Group: "postgres.example", Kind: "Cluster"}
 	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}
@@ -29,14 +29,14 @@ func TestNames(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var set Set
+			var kinds Kinds
 			for _, kind := range tt.beside {
-				set.Add(kind)
+				kinds.Add(kind)
 			}
-			require.Equal(t, tt.want, set.Name(tt.kind, "shop", "web"), tt.reason)
+			require.Equal(t, tt.want, kinds.Name(tt.kind, "shop", "web"), tt.reason)
 		})
 	}
-	require.Equal(t, "Service.serving.knative.dev shop/web", Of(knative, "shop", "web"))
-	require.Equal(t, "Cluster shop/web", Of(capi, "shop", "web"))
-	require.Equal(t, "Cluster.cluster.example shop/web", Qualified(capi, "shop", "web"))
+	require.Equal(t, "Service.serving.knative.dev shop/web", NameOf(knative, "shop", "web"))
+	require.Equal(t, "Cluster shop/web", NameOf(capi, "shop", "web"))
+	require.Equal(t, "Cluster.cluster.example shop/web", QualifiedNameOf(capi, "shop", "web"))
 }
