@@ -17,7 +17,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
-	"github.com/vidra-operator/vidra/pkg/internal/deletion"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
@@ -245,7 +245,7 @@ func (p *departure) removed(decision policy.Removal) {
 	case policy.Occupied:
 		p.remarks += ". It is not deleted while " + decision.Cause
 	}
-	switch waitsFor := deletion.WaitsFor(p.of.Live); {
+	switch waitsFor := ending.WaitsFor(p.of.Live); {
 	case decision.Waits():
 	case decision.Text != "":
 		p.remarks += ". It is deleted " + decision.Text

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/healthcheck"
-	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -36,7 +36,7 @@ func (h Health) BlockedAt() time.Time {
 	if h.WaitsSince == 0 {
 		return time.Time{}
 	}
-	return time.Unix(h.WaitsSince, 0).Add(deletion.Grace)
+	return time.Unix(h.WaitsSince, 0).Add(ending.Grace)
 }
 
 // HealthOf returns the health of an object in the store of a watch, as of its last event. Where
@@ -232,7 +232,7 @@ func healthIn(u *unstructured.Unstructured, check *healthcheck.Check) Health {
 	} else {
 		health.Message = known.Redact(health.Message)
 	}
-	if waits := deletion.WaitsFor(u); health.Status == status.TerminatingStatus && waits != "" {
+	if waits := ending.WaitsFor(u); health.Status == status.TerminatingStatus && waits != "" {
 		health.Message, health.WaitsSince = "waits for "+waits, u.GetDeletionTimestamp().Unix()
 	}
 	health.Message = display.Truncate(health.Message, maxMessage)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/healthcheck"
-	"github.com/vidra-operator/vidra/pkg/internal/completion"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -254,7 +254,7 @@ func (f *Factory) reduce(watch unique.Handle[watched], u *unstructured.Unstructu
 	}
 	s = &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
-		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix), completion.Succeeded(u), ownership.CoOwned(u, v1alpha1.FieldManagerPrefix), checkAll(u, checking)),
+		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix), ending.Succeeded(u), ownership.CoOwned(u, v1alpha1.FieldManagerPrefix), checkAll(u, checking)),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(unreverted, manager), tools[manager])}

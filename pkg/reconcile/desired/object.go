@@ -18,8 +18,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
-	"github.com/vidra-operator/vidra/pkg/internal/completion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -276,7 +276,7 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 		return nil, fmt.Errorf("%s: encode %s: %w", obj.Position, u.GetName(), err)
 	}
 	d.Withholds = ownership.Withholds(u)
-	d.RemovesItself, d.RunsOnce = completion.RemovesItself(u), completion.RunsOnce(u)
+	d.RemovesItself, d.RunsOnce = ending.RemovesItself(u), ending.RunsOnce(u)
 	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
 	if err := d.setIgnoreRules(mine, u); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/deletion"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
@@ -34,7 +34,7 @@ func TestBlockedDeletions(t *testing.T) {
 		ill("first", kstatus.TerminatingStatus, time.Second), ill("graceful", kstatus.TerminatingStatus, 0), ill("blocked", kstatus.TerminatingStatus, 1),
 	}}
 	r.Ill[5].Blocked = true
-	later, first := began.Add(2*time.Second).Add(deletion.Grace), began.Add(time.Second).Add(deletion.Grace)
+	later, first := began.Add(2*time.Second).Add(ending.Grace), began.Add(time.Second).Add(ending.Grace)
 	require.Equal(t, []Wake{{later, wakeBlocked}, {first, wakeBlocked}}, r.wakes(began))
 	require.Equal(t, []Wake{{later, wakeBlocked}, {later, wakeBlocked}}, r.wakes(later))
 	var got []string

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/deletion"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
@@ -31,7 +31,7 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 			p := &Planner{
 				VR: &v1alpha1.VidraResource{}, Now: now, PendingDrift: map[trigger.ObjectKey]trigger.Cause{d.Key: {}},
 				State: &State{Schedule: Schedule{Resync: now.Add(time.Hour)}, Health: &HealthReport{Ill: []Illness{{
-					Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * deletion.Grace).Unix()}, // as of the last check
+					Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * ending.Grace).Unix()}, // as of the last check
 				}}}, Manifest: []*Object{{
 					ID: id, Desired: d, Drift: &Drift{Decision: policy.Leave(policy.BreakGlass, "", now.Add(-time.Second))},
 					Contention: &contention.Tracker{Began: now, LastHeal: now.Add(-2 * contention.Window), NotBefore: now.Add(-time.Second)},
@@ -52,7 +52,7 @@ func TestBlockedDeletionIsChecked(t *testing.T) {
 	p := &Planner{VR: &v1alpha1.VidraResource{}, Now: now, State: &State{
 		Schedule: Schedule{Resync: now.Add(time.Hour)},
 		Health: &HealthReport{Ill: []Illness{{
-			Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * deletion.Grace).Unix()},
+			Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * ending.Grace).Unix()},
 		}}},
 	}}
 	require.Equal(t, wakeBlocked, Earliest(p.Wakes(Ending{})).Why)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/deletion"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -198,8 +198,8 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 	case ends && decision.Keeps(): // another client deletes it
 		done.Gone = true
 	case ends:
-		done.Deleted, done.waitsFor, done.blocked = true, deletion.WaitsFor(live), deletion.Blocked(live, time.Now())
-		done.version, done.blockedAt = live.GetResourceVersion(), deletion.BlockedAt(live)
+		done.Deleted, done.waitsFor, done.blocked = true, ending.WaitsFor(live), ending.Blocked(live, time.Now())
+		done.version, done.blockedAt = live.GetResourceVersion(), ending.BlockedAt(live)
 	default:
 		done = a.carryOut(ctx, about, decision)
 	}
@@ -239,7 +239,7 @@ func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstr
 	if err := a.Applier.Delete(ctx, key, live); err != nil {
 		return Removal{Err: err}
 	}
-	return Removal{Deleted: true, waitsFor: deletion.WaitsFor(live), blocked: deletion.Blocked(live, time.Now())}
+	return Removal{Deleted: true, waitsFor: ending.WaitsFor(live), blocked: ending.Blocked(live, time.Now())}
 }
 
 // handOver releases an object that others own, and retries their applies. If they only claim the object, or are still to apply

@@ -9,8 +9,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
-	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -43,12 +43,12 @@ func (p *Recorder) noteKind(r apply.Result) {
 // beingReplaced is the failure of an object that is being deleted, to be created again.
 func beingReplaced(r apply.Result) *object.Failure {
 	found := terminating(r)
-	if found == nil || !deletion.Blocked(found, time.Now()) {
+	if found == nil || !ending.Blocked(found, time.Now()) {
 		replaced := plan.BeingReplaced // a copy
 		return &replaced
 	}
 	return &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, to be created again, and waits for " +
-		display.Truncate(deletion.WaitsFor(found), object.MaxMessage)}
+		display.Truncate(ending.WaitsFor(found), object.MaxMessage)}
 }
 
 // terminating returns the object of a result that is being deleted; else nil.

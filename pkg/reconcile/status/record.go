@@ -9,9 +9,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
-	"github.com/vidra-operator/vidra/pkg/internal/completion"
-	"github.com/vidra-operator/vidra/pkg/internal/deletion"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -124,7 +123,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	case r.Ending && r.Task.Why != plan.WhyDrift, r.Replaced != "":
 		o.Problem = beingReplaced(r)
 		if live := terminating(r); p.Plan.Settings.Watched && live != nil {
-			p.Plan.NoteDeleting(o, r.Task.Object.Key, live.GetResourceVersion(), deletion.BlockedAt(live))
+			p.Plan.NoteDeleting(o, r.Task.Object.Key, live.GetResourceVersion(), ending.BlockedAt(live))
 		}
 		return
 	case r.Ending: // its end will be an event
@@ -147,7 +146,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	p.noteKind(r)
 	o.LastApply = r.Began
 	entry.APIVersion, entry.Kind = r.Task.Object.GVK.GroupVersion().String(), r.Task.Object.GVK.Kind
-	o.Exists, entry.Succeeded = true, completion.Succeeded(r.Live)
+	o.Exists, entry.Succeeded = true, ending.Succeeded(r.Live)
 	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Plan.Settings.Claimant.Manager, false, nil).String()
 	entry.Configuration, entry.Sensitive = r.Task.Object.Configuration, bool(r.Sensitive)
 	if r.Aggregated != nil {

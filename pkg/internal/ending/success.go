@@ -1,6 +1,6 @@
-// Package completion reports whether an object has ended successfully and its own controller removes it then, as
-// a Job with ttlSecondsAfterFinished. It is pure.
-package completion
+// Package ending reports how an object ends: successfully, whereupon its own controller removes it, as a Job with
+// ttlSecondsAfterFinished, or by its deletion, and what it waits for then. It is pure.
+package ending
 
 import (
 	"slices"

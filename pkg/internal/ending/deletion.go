@@ -1,5 +1,4 @@
-// Package deletion reports the obstacles of the end of an object that is being deleted. It is pure.
-package deletion
+package ending
 
 import (
 	"strings"
