@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,20 @@ func TestBatches(t *testing.T) {
 			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
+}
+
+// TestPanic: a panic of one of several objects reaches the caller, after the others have ended.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	var ended atomic.Int32
+	defer func() {
+		require.Regexp(t, `(?s)^broken\n.*apply\.Parallel`, recover())
+		require.EqualValues(t, 9, ended.Load())
+	}()
+	Parallel(3, 10, func(i int) {
+		if i == 4 {
+			panic("broken")
+		}
+		ended.Add(1)
+	})
 }

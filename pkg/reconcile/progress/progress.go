@@ -1,12 +1,13 @@
 package progress
 
 import (
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/recovery"
 )
 
 const (
@@ -82,17 +83,22 @@ func (r *Run) Failed(why v1alpha1.Problem) {
 
 // While calls work, and reports until that returns. It panics if work does.
 func (r *Run) While(work func()) {
-	done := make(chan struct{})
-	var caught recovery.Panic
+	ended := make(chan any, 1) // has the panic of work, if it panics
 	go func() {
-		defer close(done)
-		defer caught.Catch()
+		defer close(ended)
+		defer func() {
+			if why := recover(); why != nil {
+				ended <- fmt.Sprintf("%v\n%s", why, debug.Stack())
+			}
+		}()
 		work()
 	}()
 	for {
 		select {
-		case <-done:
-			caught.Raise()
+		case why := <-ended:
+			if why != nil {
+				panic(why)
+			}
 			return
 		case <-r.long.C:
 			if r.note() != nil {

@@ -171,3 +171,16 @@ func TestConcurrent(t *testing.T) {
 		require.Equal(t, workers*objects, last.Applied)
 	})
 }
+
+// TestPanic: a panic of the work reaches the caller, with the stack of the work.
+func TestPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := Start(1, nothing, func(Report) error { return nil })
+		defer run.Stop()
+		defer func() { require.Regexp(t, `(?s)^broken\n.*progress\.\(\*Run\)\.While`, recover()) }()
+		run.While(func() {
+			time.Sleep(2 * Interval)
+			panic("broken")
+		})
+	})
+}
