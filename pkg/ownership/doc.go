@@ -19,7 +19,8 @@
 //
 // The package returns no values of a Secret, or of an object with the [SensitiveAnnotation]: neither as values nor in paths,
 // where values identify the items of lists. It returns the names of fields, such as the keys of a Secret's data. [Disclose]
-// decides which objects are sensitive.
+// decides which objects are sensitive. A message of the API server, of a policy or of a webhook may quote values of an object, too:
+// [QuotesNothing] knows the messages without any, and [WithoutMessage] describes the others.
 //
 // Two digests are equal if and only if the same paths are owned and their live values are equal. The order of maps, the
 // notation of numbers and the apiVersion of the object or the entry are irrelevant: a path means the same field in each version

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/answer"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -36,12 +35,12 @@ func toApply(obj any) (map[string]any, error) {
 // reasonOf returns an error of a request about an object with withheld values, without parts that may quote one.
 func reasonOf(err error) string {
 	switch status := apierrors.APIStatus(nil); {
-	case answer.LacksRight(err):
+	case ownership.LacksRight(err):
 		return err.Error() + ": grant Vidra the right"
-	case answer.QuotesNothing(err):
+	case ownership.QuotesNothing(err):
 		return err.Error()
 	case errors.As(err, &status):
-		return answer.WithoutMessage(err, nil)
+		return ownership.WithoutMessage(err, nil)
 	}
 	return "the API server did not answer"
 }

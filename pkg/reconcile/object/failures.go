@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/answer"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -198,7 +197,7 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 var localPort = regexp.MustCompile(`\S+:\d+->`)
 
 // LacksRight reports whether the API server refused a request because the user lacks a right, rather than a policy or a webhook.
-func LacksRight(err error) bool { return answer.LacksRight(err) }
+func LacksRight(err error) bool { return ownership.LacksRight(err) }
 
 // WithoutValues returns an error with the text of Message. It wraps err.
 func WithoutValues(err error, known ownership.Disclosure) error {
@@ -222,7 +221,7 @@ func (w *withoutValues) Unwrap() error { return w.error }
 // right is missing reveals nothing about an object. known is the decision about values of the object.
 func Message(err error, known ownership.Disclosure) string {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !known.Withholds() || answer.QuotesNothing(err) {
+	if !errors.As(err, &status) || !known.Withholds() || ownership.QuotesNothing(err) {
 		text := invalidText(err, known)
 		if text == "" {
 			text = schemaText(misfitText(localPort.ReplaceAllString(known.Redact(err.Error()), "")))
@@ -240,7 +239,7 @@ func Message(err error, known ownership.Disclosure) string {
 			}
 		}
 	}
-	return answer.WithoutMessage(err, fields)
+	return ownership.WithoutMessage(err, fields)
 }
 
 // invalidText names the fields that the API server calls invalid, and its reasons, without

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/vidra-operator/vidra/pkg/internal/answer"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 const (
@@ -88,9 +88,9 @@ func (k *Store) readOrCreate(ctx context.Context) (*corev1.Secret, error) {
 	if apierrors.IsAlreadyExists(err) { // another replica was faster
 		return secrets.Get(ctx, SecretName, metav1.GetOptions{})
 	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !answer.QuotesNothing(err) { // a policy may quote the key
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && !ownership.QuotesNothing(err) { // a policy may quote the key
 		refused := status.Status()
-		refused.Message = answer.WithoutMessage(err, nil)
+		refused.Message = ownership.WithoutMessage(err, nil)
 		err = &apierrors.StatusError{ErrStatus: refused}
 	}
 	return secret, err

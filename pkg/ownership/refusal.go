@@ -1,6 +1,4 @@
-// Package answer reads refusals of the API server. A message of the API server, of a policy or of a webhook may quote values of
-// an object; the texts of this package quote none.
-package answer
+package ownership
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package answer
+package ownership
 
 import (
 	"errors"
@@ -60,7 +60,7 @@ func TestOwnPolicies(t *testing.T) {
 	t.Parallel()
 	policy := regexp.MustCompile(`(?m)^kind: ValidatingAdmissionPolicy\nmetadata:\n  name: (\S+)$`)
 	var found []string
-	require.NoError(t, filepath.WalkDir("../../../config", func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir("../../config", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" || strings.Contains(filepath.ToSlash(path), "/chart/") {
 			return err
 		}
