@@ -10,7 +10,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
-	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -18,7 +17,7 @@ import (
 // TestObjectStateLives shows how long the state of an object is kept, and where it is listed.
 func TestObjectStateLives(t *testing.T) {
 	t.Parallel()
-	a, b := wanted.ConfigMap("a"), wanted.ConfigMap("b")
+	a, b := wantedConfigMap("a"), wantedConfigMap("b")
 	cases := map[string]struct {
 		reason string
 		change func(o *Object)

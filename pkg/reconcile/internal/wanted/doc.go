@@ -1,2 +1,0 @@
-// Package wanted has objects of manifests for the tests of the packages below pkg/reconcile.
-package wanted
