@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/metadata"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -42,13 +43,19 @@ type catchUp struct {
 	logged time.Time
 }
 
-// listedVersion is a VidraResource in the list. Its version counts, as an inventory and digests of a former status are no knowledge about its objects: an
-// edit that was made since would be overwritten without a record.
+// listedVersion is a VidraResource in the list.
 type listedVersion struct {
-	uid     types.UID
-	version string
-	// shown is whether the cache has shown it.
+	uid        types.UID
+	generation int64
+	deleting   bool
+	version    string
+	// shown is whether the cache has shown its generation.
 	shown bool
+}
+
+// isOf reports whether a VidraResource has the listed spec, or a later one.
+func (is listedVersion) isOf(vr *v1alpha1.VidraResource) bool {
+	return is.uid == vr.UID && is.generation <= vr.Generation && (!is.deleting || vr.DeletionTimestamp != nil)
 }
 
 // reached reports whether the cache shows a VidraResource in the state of the list, or a later one. The first call lists. It fails if
@@ -67,8 +74,7 @@ func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr
 	if order, err := resourceversion.CompareResourceVersion(vr.ResourceVersion, c.version); err != nil || order > 0 {
 		return true, nil // an API server without comparable versions shows nothing
 	}
-	is, has := c.listed[vr.Name]
-	if order, err := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version); has && is.uid == vr.UID && (err != nil || order >= 0) {
+	if is, has := c.listed[vr.Name]; has && is.isOf(vr) {
 		is.shown = true
 		c.listed[vr.Name] = is
 		return true, nil
@@ -78,6 +84,25 @@ func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr
 		log.FromContext(ctx).Info("The watch of VidraResources is behind the API server: they are reconciled when it has caught up", "listed", c.version, "seen", vr.ResourceVersion)
 	}
 	return false, nil
+}
+
+// latest returns a VidraResource whose spec the cache has reached. It is read from the API server while the cache has a former status of it, which is no knowledge
+// about its objects: an edit that was made since would be overwritten without a record. It is nil if its spec has changed meanwhile.
+func (c *catchUp) latest(ctx context.Context, api client.Reader, vr *v1alpha1.VidraResource) (*v1alpha1.VidraResource, error) {
+	c.mu.Lock()
+	is := c.listed[vr.Name]
+	c.mu.Unlock()
+	if order, err := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version); err != nil || order >= 0 || is.uid != vr.UID {
+		return vr, nil
+	}
+	now := &v1alpha1.VidraResource{}
+	if err := api.Get(ctx, client.ObjectKeyFromObject(vr), now); err != nil {
+		return nil, fmt.Errorf("read the VidraResource, whose status in the cache is behind the API server: %w", err)
+	}
+	if now.UID != vr.UID || now.Generation != vr.Generation || now.DeletionTimestamp.IsZero() != vr.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	return now, nil
 }
 
 // list reads the VidraResources of the API server.
@@ -92,7 +117,7 @@ func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error
 	defer cancel()
 	listed := map[string]listedVersion{}
 	version, err := cluster.VisitMetadata(ctx, of, func(m *metav1.PartialObjectMetadata) {
-		listed[m.Name] = listedVersion{uid: m.UID, version: m.ResourceVersion}
+		listed[m.Name] = listedVersion{uid: m.UID, generation: m.Generation, deleting: m.DeletionTimestamp != nil, version: m.ResourceVersion}
 	})
 	if err != nil {
 		return err

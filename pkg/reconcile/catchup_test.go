@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -51,7 +53,7 @@ func TestCatchUp(t *testing.T) {
 	}{
 		"current":               {"The cache shows the version of the list.", of("shop", "u1", 3, "90", false), true},
 		"behind":                {"Its spec has changed since.", of("shop", "u1", 2, "80", false), false},
-		"status behind":         {"Its status has changed since.", of("shop", "u1", 3, "85", false), false},
+		"status behind":         {"Its status alone has changed since: it is read.", of("shop", "u1", 3, "85", false), true},
 		"changed since":         {"A later version than the list.", of("shop", "u1", 4, "101", false), true},
 		"not yet leaving":       {"It is being deleted.", of("leaving", "u2", 2, "85", false), false},
 		"leaving":               {"The cache shows that, too.", of("leaving", "u2", 2, "95", true), true},
@@ -66,6 +68,31 @@ func TestCatchUp(t *testing.T) {
 		require.Equal(t, tc.want, current, "%s: %s", name, tc.reason)
 	}
 	require.Equal(t, 2, lists, "one list answers all")
+	for name, tc := range map[string]struct {
+		reason         string
+		cached, live   metav1.ObjectMeta
+		read, requeued bool
+	}{
+		"current":       {"The cache has its version.", of("shop", "u1", 3, "90", false), of("shop", "u1", 3, "90", false), false, false},
+		"later":         {"The cache has a later version.", of("shop", "u1", 3, "99", false), of("shop", "u1", 3, "120", false), false, false},
+		"created since": {"The list does not have it.", of("new", "u4", 1, "101", false), of("new", "u4", 1, "120", false), false, false},
+		"status behind": {"The cache has a former status.", of("shop", "u1", 3, "85", false), of("shop", "u1", 3, "120", false), true, false},
+		"spec changed":  {"Its event follows.", of("shop", "u1", 3, "85", false), of("shop", "u1", 4, "120", false), true, true},
+		"recreated":     {"Its event follows.", of("shop", "u1", 3, "85", false), of("shop", "u9", 3, "120", false), true, true},
+		"deleted since": {"Its event follows.", of("shop", "u1", 3, "85", false), of("shop", "u1", 3, "120", true), true, true},
+	} {
+		api := fakeReader{&v1alpha1.VidraResource{ObjectMeta: tc.live}}
+		now, err := caughtUp.latest(t.Context(), api, &v1alpha1.VidraResource{ObjectMeta: tc.cached})
+		require.NoError(t, err, name)
+		switch {
+		case tc.requeued:
+			require.Nil(t, now, "%s: %s", name, tc.reason)
+		case tc.read:
+			require.Equal(t, tc.live.ResourceVersion, now.ResourceVersion, "%s: %s", name, tc.reason)
+		default:
+			require.Equal(t, tc.cached.ResourceVersion, now.ResourceVersion, "%s: %s", name, tc.reason)
+		}
+	}
 	recreated := &catchUp{}
 	for _, uid := range []types.UID{"u0", "u1"} {
 		current, err := recreated.reached(t.Context(), resource, &v1alpha1.VidraResource{ObjectMeta: of("shop", uid, 3, "90", false)})
@@ -77,4 +104,16 @@ func TestCatchUp(t *testing.T) {
 	current, err := caughtUp.reached(t.Context(), resource, &v1alpha1.VidraResource{ObjectMeta: of("shop", "u1", 3, "90", false)})
 	require.NoError(t, err)
 	require.False(t, current, "it was seen to be gone")
+}
+
+// fakeReader has one VidraResource.
+type fakeReader struct{ vr *v1alpha1.VidraResource }
+
+func (f fakeReader) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	f.vr.DeepCopyInto(obj.(*v1alpha1.VidraResource))
+	return nil
+}
+
+func (f fakeReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("not expected")
 }
