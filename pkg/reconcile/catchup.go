@@ -92,7 +92,8 @@ func (c *catchUp) latest(ctx context.Context, api client.Reader, vr *v1alpha1.Vi
 	c.mu.Lock()
 	is := c.listed[vr.Name]
 	c.mu.Unlock()
-	if order, err := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version); err != nil || order >= 0 || is.uid != vr.UID {
+	order, incomparable := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version)
+	if behind := incomparable == nil && order < 0 && is.uid == vr.UID; !behind {
 		return vr, nil
 	}
 	now := &v1alpha1.VidraResource{}

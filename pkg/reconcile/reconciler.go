@@ -176,12 +176,12 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	} else if !current {
 		return reconcile.Result{RequeueAfter: wait.Jitter(catchUpRetry, 1)}, nil
 	}
-	if now, err := r.caughtUp.latest(ctx, r.API, vr); err != nil {
+	vr, err := r.caughtUp.latest(ctx, r.API, vr)
+	switch {
+	case err != nil:
 		return reconcile.Result{}, client.IgnoreNotFound(err) // its last event follows
-	} else if now == nil {
+	case vr == nil:
 		return reconcile.Result{RequeueAfter: wait.Jitter(catchUpRetry, 1)}, nil
-	} else {
-		vr = now
 	}
 	reconciled, held := r.Assignment.Reconciles(vr), r.Assignment.Holds(vr)
 	if !reconciled && !held {
