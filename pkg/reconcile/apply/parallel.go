@@ -2,12 +2,10 @@ package apply
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/vidra-operator/vidra/pkg/internal/recovery"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -33,36 +31,16 @@ func Parallel(limit, n int, do func(i int)) {
 	}
 	var group errgroup.Group
 	group.SetLimit(limit)
-	var caught firstPanic
+	var caught recovery.Panic
 	for i := range n {
 		group.Go(func() error {
-			defer caught.catch()
+			defer caught.Catch()
 			do(i)
 			return nil
 		})
 	}
 	_ = group.Wait() // failures are in the results
-	caught.raise()
-}
-
-// firstPanic is the first panic of several goroutines. Its zero value is empty. It is safe for concurrent use.
-type firstPanic struct {
-	once  sync.Once
-	value any
-}
-
-// catch recovers from a panic of the present goroutine. It must be deferred.
-func (p *firstPanic) catch() {
-	if why := recover(); why != nil {
-		p.once.Do(func() { p.value = fmt.Sprintf("%v\n%s", why, debug.Stack()) })
-	}
-}
-
-// raise panics as the first goroutine did, if one did. It must be called after the goroutines have ended.
-func (p *firstPanic) raise() {
-	if p.value != nil {
-		panic(p.value)
-	}
+	caught.Raise()
 }
 
 // Batches cuts tasks into pieces of at most limits.BatchWeight, or of one task.

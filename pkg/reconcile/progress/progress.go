@@ -1,13 +1,12 @@
 package progress
 
 import (
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/recovery"
 )
 
 const (
@@ -83,22 +82,17 @@ func (r *Run) Failed(why v1alpha1.Problem) {
 
 // While calls work, and reports until that returns. It panics if work does.
 func (r *Run) While(work func()) {
-	ended := make(chan any, 1) // has the panic of work, if it panics
+	done := make(chan struct{})
+	var caught recovery.Panic
 	go func() {
-		defer close(ended)
-		defer func() {
-			if why := recover(); why != nil {
-				ended <- fmt.Sprintf("%v\n%s", why, debug.Stack())
-			}
-		}()
+		defer close(done)
+		defer caught.Catch()
 		work()
 	}()
 	for {
 		select {
-		case why := <-ended:
-			if why != nil {
-				panic(why)
-			}
+		case <-done:
+			caught.Raise()
 			return
 		case <-r.long.C:
 			if r.note() != nil {
