@@ -9,26 +9,17 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
-	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
-	"github.com/vidra-operator/vidra/pkg/trigger"
 )
-
-// wantedConfigMap is a ConfigMap of a manifest.
-func wantedConfigMap(name string) *desired.Object {
-	return &desired.Object{
-		ID: fixture.IDOf(fixture.ConfigMapKind, "shop", name), GVK: fixture.ConfigMapKind,
-		Key: trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "shop", Name: name},
-	}
-}
 
 // TestWarningsStand keeps what an operator before this one was warned of, until the
 // objects are applied anew.
 func TestWarningsStand(t *testing.T) {
 	t.Parallel()
-	a, b := wantedConfigMap("a"), wantedConfigMap("b")
+	a, b := wanted.ConfigMap("a"), wanted.ConfigMap("b")
 	warned := func(d *desired.Object, text string) v1alpha1.Problem {
 		return object.ProblemOf(object.ProblemObject(d.GVK, d.ID), v1alpha1.ReasonWarned, text, v1alpha1.ConditionWarnings)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
@@ -66,7 +67,7 @@ func TestHealthInAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := wantedConfigMap("a")
+			d := wanted.ConfigMap("a")
 			kept, err := trigger.NewFactory(trigger.NewIndex()).TransformFor("", d.Key.GVR)(fixture.LiveConfigMap("1", nil))
 			require.NoError(t, err)
 			s := &State{}

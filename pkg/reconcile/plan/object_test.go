@@ -10,6 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -17,7 +18,7 @@ import (
 // TestObjectStateLives shows how long the state of an object is kept, and where it is listed.
 func TestObjectStateLives(t *testing.T) {
 	t.Parallel()
-	a, b := wantedConfigMap("a"), wantedConfigMap("b")
+	a, b := wanted.ConfigMap("a"), wanted.ConfigMap("b")
 	cases := map[string]struct {
 		reason string
 		change func(o *Object)

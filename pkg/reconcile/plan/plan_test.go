@@ -8,22 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
-
-// wantedConfigMap is a ConfigMap of a manifest.
-func wantedConfigMap(name string) *desired.Object {
-	return &desired.Object{
-		ID: fixture.IDOf(fixture.ConfigMapKind, "shop", name), GVK: fixture.ConfigMapKind, Stage: manifest.StageNamespaced,
-		Key: trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "shop", Name: name}, Body: []byte(name),
-	}
-}
 
 // expecting changes what is known of one object.
 func expecting(object *desired.Object, known preconditions) func(*Input) {
@@ -46,7 +38,7 @@ func desiredOf(objects []*Object) (all []*desired.Object) {
 }
 
 func TestMakePlan(t *testing.T) {
-	a, b := wantedConfigMap("a"), wantedConfigMap("b")
+	a, b := wanted.ConfigMap("a"), wanted.ConfigMap("b")
 	in := func(entries map[object.Identity]*v1alpha1.ManagedResourceStatus, change func(*Input)) Input {
 		s := &State{}
 		s.SetManifest([]*desired.Object{a, b})

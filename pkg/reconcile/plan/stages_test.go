@@ -9,6 +9,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -36,7 +37,7 @@ func TestPruneWaitsForWhatIsNotApplied(t *testing.T) {
 		for _, resolved := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				a, old, going := wantedConfigMap("a"), fixture.IDOf(fixture.ConfigMapKind, "shop", "old"), fixture.IDOf(fixture.ConfigMapKind, "shop", "going")
+				a, old, going := wanted.ConfigMap("a"), fixture.IDOf(fixture.ConfigMapKind, "shop", "old"), fixture.IDOf(fixture.ConfigMapKind, "shop", "going")
 				s := &State{}
 				s.Track(old).Entry = fixture.InState(v1alpha1.ObjectApplied, "1")
 				s.Track(going).Entry = fixture.InState(v1alpha1.ObjectDeleting, "2")
@@ -65,7 +66,7 @@ func TestPruneNamesTheMember(t *testing.T) {
 	t.Parallel()
 	shop, bank := object.Identity{GroupKind: object.NamespaceKind, Name: "shop"}, object.Identity{GroupKind: object.NamespaceKind, Name: "bank"}
 	s := &State{}
-	s.SetManifest([]*desired.Object{wantedConfigMap("b"), wantedConfigMap("a"), wantedConfigMap("applied")})
+	s.SetManifest([]*desired.Object{wanted.ConfigMap("b"), wanted.ConfigMap("a"), wanted.ConfigMap("applied")})
 	for _, name := range []string{"a", "b"} {
 		s.Track(fixture.IDOf(fixture.ConfigMapKind, "shop", name)).Problem = &object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "no"}
 	}

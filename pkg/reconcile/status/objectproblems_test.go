@@ -12,19 +12,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
-
-// wantedConfigMap is a ConfigMap of a manifest.
-func wantedConfigMap(name string) *desired.Object {
-	return &desired.Object{
-		ID: fixture.IDOf(fixture.ConfigMapKind, "shop", name), GVK: fixture.ConfigMapKind,
-		Key: trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "shop", Name: name},
-	}
-}
 
 func TestObjectProblems(t *testing.T) {
 	t.Parallel()
@@ -87,7 +80,7 @@ func TestObjectProblems(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, s, pending := wantedConfigMap("a"), &plan.State{}, map[trigger.ObjectKey]trigger.Cause{}
+			a, s, pending := wanted.ConfigMap("a"), &plan.State{}, map[trigger.ObjectKey]trigger.Cause{}
 			s.SetManifest([]*desired.Object{a})
 			o := s.Objects[a.ID]
 			o.Entry = fixture.InState(tc.state, "1")

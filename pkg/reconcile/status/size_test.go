@@ -13,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
@@ -23,7 +24,7 @@ func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	many := func(prefix string, n int) (objects []*desired.Object) {
 		for i := range n {
-			d := wantedConfigMap(fmt.Sprintf("%s-object-with-a-name-of-ordinary-length-%d", prefix, i))
+			d := wanted.ConfigMap(fmt.Sprintf("%s-object-with-a-name-of-ordinary-length-%d", prefix, i))
 			d.Configuration = strings.Repeat("0", 34)
 			objects = append(objects, d)
 		}
