@@ -583,9 +583,9 @@ func (r *run) settle(ctx context.Context) {
 		requireQuiet(ctx, r, r, restWindow, 30*restWindow)
 	}
 	clear(r.owed)
-	ready := r.readiness(ctx)
+	conditions := r.readiness(ctx)
 	maps.DeleteFunc(r.leaving, func(name string, _ map[string]bool) bool { // those of the others may wait for an object that is refused
-		return strings.HasPrefix(ready[name], v1alpha1.ReasonApplied+":")
+		return strings.HasPrefix(conditions[name], v1alpha1.ReasonApplied+":")
 	})
 	r.before = r.wanted()
 	r.note(ctx)

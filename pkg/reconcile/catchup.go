@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -86,9 +87,13 @@ func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr
 	return false, nil
 }
 
-// latest returns a VidraResource whose spec the cache has reached. It is read from the API server while the cache has a former status of it, which is no knowledge
-// about its objects: an edit that was made since would be overwritten without a record. It is nil if its spec has changed meanwhile.
-func (c *catchUp) latest(ctx context.Context, api client.Reader, vr *v1alpha1.VidraResource) (*v1alpha1.VidraResource, error) {
+// latest returns a VidraResource in the latest state that is known; nil while the cache is behind the API server. While the cache has a former status alone, it
+// is read from the API server: a former status is no knowledge about the objects, and an edit since then would be overwritten without a record. It fails
+// if a read fails.
+func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api client.Reader, vr *v1alpha1.VidraResource) (*v1alpha1.VidraResource, error) {
+	if reached, err := c.reached(ctx, of, vr); err != nil || !reached {
+		return nil, err
+	}
 	c.mu.Lock()
 	is := c.listed[vr.Name]
 	c.mu.Unlock()
@@ -97,10 +102,12 @@ func (c *catchUp) latest(ctx context.Context, api client.Reader, vr *v1alpha1.Vi
 		return vr, nil
 	}
 	now := &v1alpha1.VidraResource{}
-	if err := api.Get(ctx, client.ObjectKeyFromObject(vr), now); err != nil {
+	switch err := api.Get(ctx, client.ObjectKeyFromObject(vr), now); {
+	case apierrors.IsNotFound(err): // its last event follows
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("read the VidraResource, whose status in the cache is behind the API server: %w", err)
-	}
-	if now.UID != vr.UID || now.Generation != vr.Generation || now.DeletionTimestamp.IsZero() != vr.DeletionTimestamp.IsZero() {
+	case now.UID != vr.UID || now.Generation != vr.Generation || now.DeletionTimestamp.IsZero() != vr.DeletionTimestamp.IsZero():
 		return nil, nil
 	}
 	return now, nil

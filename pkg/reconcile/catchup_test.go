@@ -82,7 +82,7 @@ func TestCatchUp(t *testing.T) {
 		"deleted since": {"Its event follows.", of("shop", "u1", 3, "85", false), of("shop", "u1", 3, "120", true), true, true},
 	} {
 		api := fakeReader{&v1alpha1.VidraResource{ObjectMeta: tc.live}}
-		now, err := caughtUp.latest(t.Context(), api, &v1alpha1.VidraResource{ObjectMeta: tc.cached})
+		now, err := caughtUp.latest(t.Context(), resource, api, &v1alpha1.VidraResource{ObjectMeta: tc.cached})
 		require.NoError(t, err, name)
 		switch {
 		case tc.requeued:

@@ -171,15 +171,10 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		r.restartState(owner)
 		r.Trigger.Release(owner)
 	}
-	if current, err := r.caughtUp.reached(ctx, r.Metadata.Resource(v1alpha1.Resource), vr); err != nil {
-		return reconcile.Result{}, err
-	} else if !current {
-		return reconcile.Result{RequeueAfter: wait.Jitter(catchUpRetry, 1)}, nil
-	}
-	vr, err := r.caughtUp.latest(ctx, r.API, vr)
+	vr, err := r.caughtUp.latest(ctx, r.Metadata.Resource(v1alpha1.Resource), r.API, vr)
 	switch {
 	case err != nil:
-		return reconcile.Result{}, client.IgnoreNotFound(err) // its last event follows
+		return reconcile.Result{}, err
 	case vr == nil:
 		return reconcile.Result{RequeueAfter: wait.Jitter(catchUpRetry, 1)}, nil
 	}

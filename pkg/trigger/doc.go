@@ -10,7 +10,7 @@
 //
 // The [Index] holds the owners of every managed object and the digest that each owner expects
 // (see package ownership). The reconciler sets the expectations. The handlers of [Factory.HandlerFor]
-// judge events by them, and note what events show: the fields of other managers before an edit,
+// judge events by them, and note facts of events: the fields of other managers before an edit,
 // deferred events, the version of an expected object, and sensitive values. An event that arrives
 // during an apply of its object is judged after the apply returned, so that the echo of the apply and
 // an edit are distinguished.

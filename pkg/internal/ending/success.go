@@ -1,5 +1,5 @@
-// Package ending reports how an object ends: successfully, whereupon its own controller removes it, as a Job with
-// ttlSecondsAfterFinished, or by its deletion, and what it waits for then. It is pure.
+// Package ending reports the end of an object: its success, after which its own controller removes it, as a Job with
+// ttlSecondsAfterFinished, or its deletion, with the obstacles. It is pure.
 package ending
 
 import (
