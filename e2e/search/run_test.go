@@ -689,12 +689,14 @@ func (r *run) diff(ctx context.Context) {
 	}
 }
 
-// end deletes all VidraResources, and what is left.
+// end deletes all VidraResources, and what is left: also the unmanaged objects that block a deletion, perhaps one of an earlier step.
 func (r *run) end(ctx context.Context) {
-	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
-		if r.owners[name].Others["unmanagedContents"] == "Block" { // objects that another one left unmanaged would block it
-			v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(name)}}
-			require.NoError(r, cluster.MergePatch(v, `{"spec":{"unmanagedContents":"Delete"}}`))
+	for _, name := range names {
+		v := &v1alpha1.VidraResource{}
+		err := admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v)
+		require.NoError(r, client.IgnoreNotFound(err))
+		if err == nil && v.Spec.UnmanagedContents == v1alpha1.UnmanagedBlock {
+			require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"unmanagedContents":"Delete"}}`)))
 		}
 		r.delete(ctx, name)
 	}
