@@ -12,8 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
 const (
@@ -130,6 +133,98 @@ func TestHealsWaitForNoOtherObject(t *testing.T) {
 			awaitReady(t, ns)
 		})
 	}
+}
+
+// TestEditsOfWaitingObjects edits an object whose newer manifest waits for other objects of its stage, about which a webhook does not answer. The
+// edit is answered at once with the newer manifest, and listed like each edit.
+func TestEditsOfWaitingObjects(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		edit func(t *testing.T, other *unstructured.Unstructured)
+		// listed is in the history.
+		listed string
+	}{
+		"Changed": {func(t *testing.T, other *unstructured.Unstructured) {
+			t.Helper()
+			require.NoError(t, mergePatch(other, `{"data":{"greeting":"mine"}}`))
+		}, `data.greeting`},
+		"Removed": {func(t *testing.T, other *unstructured.Unstructured) {
+			t.Helper()
+			require.NoError(t, mergePatch(other, `{"data":null}`))
+		}, "data"},
+		"Unlabelled": {func(t *testing.T, other *unstructured.Unstructured) {
+			t.Helper()
+			require.NoError(t, mergePatch(other, `{"metadata":{"labels":{%q:null}}}`, v1alpha1.ManagedByLabel))
+		}, v1alpha1.ManagedByLabel},
+		"Deleted": {func(t *testing.T, other *unstructured.Unstructured) {
+			t.Helper()
+			require.NoError(t, admin.Delete(t.Context(), other))
+		}, "deleted"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, slowAndOther("hello"))
+			awaitReady(t, ns)
+			w := stallWrites(t, ns, "slow-")
+			setManifest(t, ns, slowAndOther("hi"))
+			w.requireAsked(t, 4)
+			other := declaredObject(t, ns, slowAndOther("hello"), "ConfigMap", "other")
+			mark := auditMark(t)
+			tc.edit(t, other)
+			cluster.AwaitObject(t, promptHeal, other, func(c *assert.CollectT) {
+				live := &corev1.ConfigMap{}
+				require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(other), live))
+				require.Equal(c, map[string]string{"greeting": "hi"}, live.Data)
+				require.Equal(c, v1alpha1.ManagedByValue, live.Labels[v1alpha1.ManagedByLabel])
+			})
+			require.NoError(t, mergePatch(other, `{"data":{"greeting":"mine again"}}`))
+			cluster.AwaitObject(t, promptHeal, other, func(c *assert.CollectT) { require.Equal(c, "hi", greeting(c, other)) }, "edits of it are reverted from now on")
+			sent := len(operatorSince(t, mark).On("configmaps", ns, "other").Writes())
+			w.release()
+			v := awaitReady(t, ns)
+			require.Len(t, operatorSince(t, mark).On("configmaps", ns, "other").Writes(), sent, "its turn finds it applied")
+			await(t, func(c *assert.CollectT) {
+				listed := historyOf(getVidraResource(c, v.Name).Status, "other")
+				require.Len(c, listed, 2, "%v", listed)
+				require.Contains(c, listed[1].Message, tc.listed)
+			})
+		})
+	}
+}
+
+// slowAndOther is a manifest with an object behind more objects than a reconcile applies at a time.
+func slowAndOther(greeting string) string {
+	var all []string
+	for i := range 40 {
+		all = append(all, configMap(fmt.Sprintf("slow-%d", i), greeting))
+	}
+	return manifests(append(all, configMap("other", greeting))...)
+}
+
+// TestEditsBeforeAnApply edits an object whose newer manifest waits for other objects, while its policy has edits stay. The apply overwrites the edit, which
+// is listed.
+func TestEditsBeforeAnApply(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, slowAndOther("hello"), func(v *v1alpha1.VidraResource) { v.Spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn} })
+	awaitReady(t, ns)
+	w := stallWrites(t, ns, "slow-")
+	setManifest(t, ns, slowAndOther("hi"))
+	w.requireAsked(t, 4)
+	other := declaredObject(t, ns, slowAndOther("hello"), "ConfigMap", "other")
+	require.NoError(t, mergePatch(other, `{"data":{"greeting":"mine"}}`))
+	require.Never(t, func() bool { return greeting(t, other) != "mine" }, time.Second, 100*time.Millisecond, "it waits for its turn")
+	w.release()
+	awaitReady(t, ns)
+	require.Equal(t, "hi", greeting(t, other))
+	await(t, func(c *assert.CollectT) {
+		listed := historyOf(getVidraResource(c, ns).Status, "other")
+		require.Len(c, listed, 1)
+		require.Contains(c, listed[0].Message, `data.greeting to "hi"`)
+		require.Contains(c, listed[0].Message, "mine")
+	})
 }
 
 // newSlowAndQuiet creates VidraResources with objects in one namespace, whose writes a test stalls, and one more in another. They are Ready.

@@ -674,6 +674,24 @@ func (r *run) finish(ctx context.Context) {
 	}
 	r.forget()
 	r.settle(ctx)
+	r.requireDeleted(ctx)
+}
+
+// requireDeleted requires that the deletions of earlier steps end, perhaps with a release of an object that another VidraResource has taken over, unless
+// an object blocks them.
+func (r *run) requireDeleted(ctx context.Context) {
+	var waits []string
+	require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, patience, true, func(ctx context.Context) (bool, error) {
+		r.releaseHeld(ctx)
+		waits = nil
+		for _, name := range names {
+			v := &v1alpha1.VidraResource{}
+			if admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v) == nil && v.DeletionTimestamp != nil && ready(v).Reason != v1alpha1.ReasonDeletionBlocked {
+				waits = append(waits, fmt.Sprintf("%s: %s", v.Name, ready(v).Message))
+			}
+		}
+		return len(waits) == 0, nil
+	}), "deletions end: %v", &waits)
 }
 
 // diff requires that vidra diff finds nothing to do about the VidraResources that are Ready.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -47,11 +48,13 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 		}
 		run.While(func() {
 			apply.Parallel(p.applier.Limit, len(tasks), func(i int) {
-				result, begun := p.applyOne(ctx, tasks[i])
-				if !begun {
+				result, err := p.applyOne(ctx, tasks[i])
+				if !errors.Is(err, errInterrupted) {
+					status.Count(run, result)
+				}
+				if err != nil {
 					return
 				}
-				status.Count(run, result)
 				p.state.lane.mu.Lock()
 				defer p.state.lane.mu.Unlock()
 				if result.Replace != nil {
@@ -69,20 +72,26 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 	}
 }
 
-// applyOne does a task in a slot, after a running heal of its object. begun is false if the reconcile was interrupted before.
-func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, begun bool) {
+// applyOne does a task in a slot, after a running heal of its object. The error is errInterrupted if the reconcile was interrupted before, and errDone if
+// that heal did the task.
+func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, err error) {
 	leave := p.slot(ctx, t.Object.Key)
+	defer func() { leave(cmp.Or(err, result.Err)) }()
 	if p.begun.Add(1) > int64(min(p.applier.Limit, leastTasks)) && p.state.interrupted.Load() {
-		leave(errInterrupted)
-		return apply.Result{}, false
+		return apply.Result{}, errInterrupted
 	}
-	defer func() { leave(result.Err) }()
-	t = p.await(t)
-	result = p.applier.Apply(ctx, t)
+	now, done := p.await(t)
+	if done {
+		return apply.Result{}, errDone
+	}
+	result = p.applier.Apply(ctx, now)
 	if result.Unmet {
-		result = p.applier.ApplyUnmet(ctx, t, result)
+		result = p.applier.ApplyUnmet(ctx, now, result)
 	}
-	return result, true
+	if cause := result.Task.Cause; result.Err != nil && now.Why == plan.WhyChanged && !cause.Since.IsZero() { // the next apply reports the edit
+		p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{now.Object.Key: cause}})
+	}
+	return result, nil
 }
 
 // end records the result of a task, and gives its object back to the loop of objects.
@@ -103,13 +112,16 @@ func (p *pass) slot(ctx context.Context, key trigger.ObjectKey) (leave func(erro
 	return func(err error) { left(answerOf(err)) }
 }
 
-// errInterrupted is the error of a task that did not begin, because the reconcile was interrupted.
-var errInterrupted = errors.New("the reconcile was interrupted")
+// errInterrupted and errDone are the errors of tasks that did not begin: the reconcile was interrupted, and the loop of objects has done the task.
+var (
+	errInterrupted = errors.New("the reconcile was interrupted")
+	errDone        = errors.New("the object was applied after an edit")
+)
 
 // answerOf returns the knowledge about the API server after a request that ended with an error, or with nil.
 func answerOf(err error) limits.Answer {
 	switch {
-	case errors.Is(err, errInterrupted):
+	case errors.Is(err, errInterrupted), errors.Is(err, errDone):
 		return limits.NotAsked
 	case err == nil, errors.Is(err, apply.ErrForeign), !object.Unanswered(err), object.Denied(err):
 		return limits.Answered
@@ -117,13 +129,19 @@ func answerOf(err error) limits.Answer {
 	return limits.Unanswered
 }
 
-// await waits for the heal of the object of a task, which may have reverted the cause of the task. It is called apart.
-func (p *pass) await(t plan.Task) plan.Task {
+// await waits for the heal of the object of a task, and begins the task, unless the heal has done it or reverted its cause. It is called apart.
+func (p *pass) await(t plan.Task) (begun plan.Task, done bool) {
 	l := &p.state.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.awaitLocked(t.Known)
-	return t.Settled(p.plan.Now)
+	if due := t.Known.Due; due != nil {
+		t.Cause, t.Known.Due = due.Cause, nil
+	}
+	if done = t.Done(p.plan.Now); done {
+		p.release([]*plan.Object{t.Known})
+	}
+	return t.Settled(p.plan.Now), done
 }
 
 func (r *Reconciler) limit() int {
@@ -181,10 +199,10 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 			tasks = append(tasks, plan.Task{Object: d, Known: o, Why: plan.WhyDrift, Cause: cause, Decision: decision})
 		}
 	}
-	results, begun := make([]apply.Result, len(tasks)), make([]bool, len(tasks))
-	p.applier.Parallel(len(tasks), func(i int) { results[i], begun[i] = p.applyOne(ctx, tasks[i]) })
+	results, errs := make([]apply.Result, len(tasks)), make([]error, len(tasks))
+	p.applier.Parallel(len(tasks), func(i int) { results[i], errs[i] = p.applyOne(ctx, tasks[i]) })
 	for i, r := range results {
-		if r.Err == nil && begun[i] {
+		if cmp.Or(errs[i], r.Err) == nil {
 			delete(p.plan.PendingDrift, r.Task.Object.Key)
 			p.record.RecordResult(r)
 		}

@@ -23,9 +23,9 @@ import (
 // healWorkers are more than the gate has slots: one is always free to find out that a heal has to wait.
 const healWorkers = limits.GateSlots + 16
 
-// Converge reverts a change of one object whose configuration is applied. It waits for a slot of the gate, for the lock of the lane, for a
-// reconcile that has reserved the object until its own apply, and, if the object is contended, for its share of the budget. More than a
-// revert, such as a changed manifest, a policy that has the change stay, or a failure, is handed over to a reconcile. docs/architecture.md lists
+// Converge reverts a change of one object whose configuration is applied, or whose task in a reconcile is still to begin. It waits for a slot of the
+// gate, for the lock of the lane, for a reconcile that is applying the object, and, if the object is contended, for its share of the budget. More
+// than a revert, such as a new object, a policy that has the change stay, or a failure, is handed over to a reconcile. docs/architecture.md lists
 // the waits and the handed-over edits. It returns no error, as the controller has a backoff of its own.
 func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Result, error) {
 	if !r.begin() {
@@ -77,7 +77,7 @@ func (p *pass) leftShard(ctx context.Context) (bool, error) {
 }
 
 // beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the
-// object is not healed here: its drift has ended, or a reconcile has reserved the object, or gets the cause.
+// object is not healed here: its drift has ended, or a reconcile is to apply the object first, or gets the cause.
 func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *healing {
 	vr := &v1alpha1.VidraResource{}
 	s := r.stateOf(h.Owner)
@@ -88,7 +88,7 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
 	o := s.plan.At(h.Key)
-	if o != nil && (o.Reserved || o.Healing) {
+	if o != nil && (o.Reserved && o.Due == nil || o.Healing) {
 		return nil // release and endHeal resume it
 	}
 	cause, found := r.Trigger.TakeHeal(h)
@@ -161,8 +161,8 @@ func (p *pass) connectAgain(ctx context.Context) bool {
 
 // abandonHeal ends a heal with an unknown result.
 func (r *Reconciler) abandonHeal(h trigger.Heal, one *healing) {
-	one.pass.state.lane.end(one.object)
 	one.task.Cause.Unanswered = true
+	one.pass.state.lane.endWith(one.object, one.task.Cause)
 	r.Trigger.HandOver(h, one.task.Cause)
 }
 
@@ -173,10 +173,11 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 	s := p.state
 	// Each failure may have that cause.
 	unknown := result.Err != nil && (ctx.Err() != nil || !access.Usable(p.applier.Destination))
-	if unknown || result.Replaced != "" { // the status has to say so before an object is replaced
-		s.lane.end(one.object)
-		cause := one.task.Cause
+	early := result.Err != nil && one.task.Why != plan.WhyDrift // it may lack the objects that its task waits for
+	if unknown || early || result.Replaced != "" {              // the status has to say so before an object is replaced
+		cause := result.Task.Cause
 		cause.Unanswered = cause.Unanswered || result.Err != nil && object.Unanswered(result.Err)
+		s.lane.endWith(one.object, cause)
 		r.Trigger.HandOver(h, cause)
 		return
 	}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -182,16 +183,21 @@ func TestHealBesideAReconcile(t *testing.T) {
 	})
 }
 
-// TestHealWhileAnotherObjectIsApplied deletes an object while a reconcile applies another one: if the reconcile has applied it, it is created again at
-// once, and otherwise by the reconcile.
+// TestHealWhileAnotherObjectIsApplied deletes an object while a reconcile applies another one: it is created again at once, once with the new manifest, and
+// the deletion is reported in any case.
 func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 	cases := map[string]struct {
 		reason, edited string
-		kept           bool
+		before, after  func(o *objectLoop)
+		atOnce         bool
 		done           []string
 	}{
-		"Applied":   {"It is in no hand any more.", "a", false, []string{"status", "a", "b", "a", "c", "status"}},
-		"Unapplied": {"The reconcile applies it.", "c", true, []string{"status", "a", "b", "c", "status"}},
+		"Applied":   {reason: "It is in no hand any more.", edited: "a", atOnce: true, done: []string{"status", "a", "b", "a", "c", "status"}},
+		"Unapplied": {reason: "Only other objects have it wait.", edited: "c", atOnce: true, done: []string{"status", "a", "b", "c", "status"}},
+		"Refused": {reason: "It may lack objects before it. Its turn comes.", edited: "c", atOnce: true,
+			before: func(o *objectLoop) { o.denied["c"] = true }, after: func(o *objectLoop) { delete(o.denied, "c") },
+			done: []string{"status", "a", "b", "c", "c", "status"}},
+		"Waits": {reason: "Its turn comes.", edited: "c", before: func(o *objectLoop) { o.objectOf("c").Due = nil }, done: []string{"status", "a", "b", "c", "status"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -200,13 +206,22 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 				o.applying = func(name string) {
 					if name == "b" {
 						o.applying = nil
+						if tc.before != nil {
+							tc.before(o)
+						}
 						o.deleted(t, tc.edited)
 						o.work(t)
-						require.Equal(t, tc.kept, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
+						require.Equal(t, tc.atOnce, slices.Contains(o.done, tc.edited), tc.reason)
+						require.Equal(t, !tc.atOnce, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
+						if tc.after != nil {
+							tc.after(o)
+						}
 					}
 				}
 				o.edit(t, strings.ReplaceAll(colors("a", "b", "c"), "blue", "red"))
 				require.Equal(t, tc.done, o.mustPass(t), tc.reason)
+				require.Contains(t, o.told, events.ReasonChangeReverted, "nothing is lost")
+				require.Empty(t, o.Trigger.TakeCauses(faulty).Objects)
 				o.done = nil
 				o.work(t)
 				require.Empty(t, o.done)

@@ -4,13 +4,14 @@ import (
 	"sync"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // lane orders the work on one VidraResource: at most one reconcile, and heals of single objects beside it.
 //
 // Its lock guards the state of the VidraResource. A reconcile enters the lane, and sends requests without the lock, by apart. Meanwhile, heals
 // change only the objects that they heal, and the unreported results. At any time either a reconcile or a heal works on an object: a reconcile
-// reserves the objects that it applies, and each apply or removal waits for the heal of its own object. New labels of shards, a destination that
+// reserves the objects that it applies, of which the loop of objects may do a task before its turn, and each apply or removal waits for the heal of its own object. New labels of shards, a destination that
 // became another cluster, and closeLocked wait for all heals.
 type lane struct {
 	mu sync.Mutex
@@ -78,10 +79,13 @@ func (l *lane) endLocked(o *plan.Object) {
 	}
 }
 
-// end is endLocked, with the lock.
-func (l *lane) end(o *plan.Object) {
+// endWith ends a heal that leaves its cause to a reconcile: to the task of the running one, if that is still to begin.
+func (l *lane) endWith(o *plan.Object, cause trigger.Cause) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if o.Due != nil {
+		o.Due.Cause = cause
+	}
 	l.endLocked(o)
 }
 

@@ -189,7 +189,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.backstop().Compare(ctx, causes)
 	p.plan.HoldContended(causes)
 	todo := p.holdBack(p.plan.Suspend(p.plan.WebhooksLast(p.plan.Plan(ctx, causes))))
-	reserved := p.reserve(todo.Apply)
+	reserved := p.reserve(ctx, todo.Apply)
 	defer func() { p.release(reserved) }()
 	todo = p.preflightAll(ctx, todo)
 	if err := p.writeAhead(ctx, todo); err != nil {
@@ -216,11 +216,14 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.plan.Scope.All && p.state.plan.Problems() == 0})
 }
 
-// reserve takes the objects of tasks from the loop of objects until release.
-func (p *pass) reserve(tasks []plan.Task) []*plan.Object {
+// reserve takes the objects of tasks from the loop of objects until release. An edit of an object that was applied before is answered there until
+// its task begins.
+func (p *pass) reserve(ctx context.Context, tasks []plan.Task) []*plan.Object {
 	reserved := make([]*plan.Object, len(tasks))
 	for i, t := range tasks {
-		reserved[i], t.Known.Reserved = t.Known, true
+		if reserved[i], t.Known.Reserved = t.Known, true; p.plan.Early(ctx, t) {
+			t.Known.Due = &tasks[i]
+		}
 	}
 	return reserved
 }
@@ -232,7 +235,7 @@ func (p *pass) release(reserved []*plan.Object) {
 		if o.Reserved && o.Desired != nil {
 			keys = append(keys, o.Desired.Key)
 		}
-		o.Reserved = false
+		o.Reserved, o.Due = false, nil
 	}
 	p.reconciler.Trigger.ResumeHeals(p.plan.Settings.Claimant.Owner, keys)
 }

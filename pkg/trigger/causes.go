@@ -38,6 +38,20 @@ type Cause struct {
 	single bool
 }
 
+// Then returns the cause of an object after a later change. It is since the first one, and has the object as it is now.
+func (c Cause) Then(later Cause) Cause {
+	if c.Unanswered && later.Unsure { // c has what is to be reported
+		return c
+	}
+	if later.Before == nil { // additions of the earlier edit are still there
+		later.Before = c.Before
+	}
+	if !c.Since.IsZero() {
+		later.Since = c.Since
+	}
+	return later
+}
+
 // Causes are the reasons for the next reconcile of an owner.
 type Causes struct {
 	// Objects are the changed objects. Only they have to be reconciled while All is false.
@@ -95,24 +109,16 @@ func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause, single bool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.causesLocked(owner)
-	if cause.Before == nil { // additions of an earlier edit are still there
-		cause.Before = c.Objects[key].Before
-	}
 	older, known := c.Objects[key]
-	cause.single = single && (!known || older.single)
-	switch {
-	case known && older.Unanswered && cause.Unsure: // the older one has what is to be reported
-		older.single = cause.single
-		c.Objects[key] = older
-		return older.single
-	case known && !older.Since.IsZero():
-		cause.Since = older.Since
-	case known:
-	case len(c.Objects) >= maxCauses:
+	if !known && len(c.Objects) >= maxCauses {
 		c.All = true
 		p.overflows.Inc()
 		return false
 	}
+	if known {
+		cause = older.Then(cause)
+	}
+	cause.single = single && (!known || older.single)
 	if cause.Since.IsZero() {
 		cause.Since = time.Now()
 	}

@@ -65,14 +65,25 @@ func (f *Factory) enqueueHeal(h Heal, opts priorityqueue.AddOpts) {
 
 // TakeHeal returns the cause of an object and removes it. found is false if there is none for the loop of objects.
 func (f *Factory) TakeHeal(h Heal) (cause Cause, found bool) {
-	p := &f.pending
+	return f.pending.takeObject(h, func(c Cause) bool { return c.single })
+}
+
+// TakeCause returns the cause of an object and removes it, whether it is for the loop of objects or for a reconcile. found is false if there is none.
+func (f *Factory) TakeCause(h Heal) (cause Cause, found bool) {
+	return f.pending.takeObject(h, func(Cause) bool { return true })
+}
+
+// takeObject removes the cause of an object if it is accepted.
+func (p *pendingCauses) takeObject(h Heal, accept func(Cause) bool) (cause Cause, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.causes[h.Owner]
-	if c == nil || !c.Objects[h.Key].single {
+	if c == nil {
 		return Cause{}, false
 	}
-	cause = c.Objects[h.Key]
+	if cause, found = c.Objects[h.Key]; !found || !accept(cause) {
+		return Cause{}, false
+	}
 	cause.single = false
 	delete(c.Objects, h.Key)
 	if c.Empty() {

@@ -43,14 +43,12 @@ type Applier struct {
 func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	ctx, span := tracing.Object(ctx, "apply object", t.Object.ID)
 	defer func() { span.Done(string(done.Action), done.Err) }()
-	k, err := a.gather(ctx, t)
+	p, err := a.prepare(ctx, t)
 	if err != nil {
-		return Result{Task: k.task, Err: err, Shown: k.disclosureWith()}
+		return Result{Task: p.known.task, Err: err, Shown: p.known.disclosureWith()}
 	}
+	k := p.known
 	ctx, warnings := withWarnings(ctx)
-	p := newProcedure(k, a.callsAbout(t.Object.Key))
-	p.outcome.end = p.judge()
-	a.begin(p)
 	began := time.Now()
 	p.run(ctx)
 	answered := time.Now()
@@ -65,4 +63,29 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 		}
 	}
 	return done
+}
+
+// maxGathered is how often the knowledge of a task is gathered at most.
+const maxGathered = 8
+
+// prepare gathers the knowledge of a task and begins it. The procedure would overwrite the edits that events have shown since the plan: the knowledge
+// is gathered again, with them.
+func (a *Applier) prepare(ctx context.Context, t plan.Task) (*procedure, error) {
+	for n := 1; ; n++ {
+		k, err := a.gather(ctx, t)
+		p := newProcedure(k, a.callsAbout(t.Object.Key))
+		if err != nil {
+			return p, err
+		}
+		p.outcome.end = p.judge()
+		if !a.begin(p) || t.Why == plan.WhyNew || n == maxGathered {
+			return p, nil
+		}
+		later, found := a.Trigger.TakeCause(trigger.Heal{Owner: a.Settings.Claimant.Owner, Key: t.Object.Key})
+		if !found {
+			return p, nil
+		}
+		a.Trigger.Abort(a.Settings.Claimant.Owner, t.Object.Key)
+		t.Cause = k.task.Cause.Then(later)
+	}
 }

@@ -91,11 +91,14 @@ type Result struct {
 }
 
 // begin notifies the index before the first request: it defers the events of the object
-// until record.
-func (a *Applier) begin(p *procedure) {
-	if end := p.outcome.end; a.Settings.Watched && end != asIntended && end != beingDeleted && end != completed && (end != observed || p.known.task.Cause.Found != nil) {
+// until record. It reports whether there is such a request.
+func (a *Applier) begin(p *procedure) bool {
+	end := p.outcome.end
+	begins := a.Settings.Watched && end != asIntended && end != beingDeleted && end != completed && (end != observed || p.known.task.Cause.Found != nil)
+	if begins {
 		a.Index.Begin(a.Settings.Claimant.Owner, p.known.task.Object.Key, a.Settings.Claimant.Manager)
 	}
+	return begins
 }
 
 // record notifies the index of the end of a task, and returns the result.

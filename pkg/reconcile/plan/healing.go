@@ -5,17 +5,26 @@ import (
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// HealTask returns the task that reverts a change of an object of the manifest, which counts for the budget of contended objects. The task has copies of
-// all that changes meanwhile. ok is false if the heal of a contended object is due at a later time, or if a reconcile of the VidraResource
-// decides: then the time is zero.
+// HealTask returns the task that reverts a change of an object of the manifest, which counts for the budget of contended objects: a task of its own, or the
+// one of a reconcile that is still to begin. The task has copies of all that changes meanwhile. ok is false if the heal of a contended object is
+// due at a later time, or if a reconcile of the VidraResource decides: then the time is zero.
 func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) (t Task, due time.Time, ok bool) {
-	if !p.Heals(ctx, o) {
+	t = Task{Why: WhyDrift}
+	switch {
+	case p.Heals(ctx, o):
+	case o != nil && o.Due != nil && p.Early(ctx, *o.Due):
+		t = *o.Due
+	default:
 		return Task{}, time.Time{}, false
+	}
+	if o.Due != nil {
+		cause = o.Due.Cause.Then(cause)
 	}
 	if cause.Found != nil {
 		if _, asks := cause.Found.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]; asks {
@@ -39,17 +48,34 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 	}
 	known, entry, d := *o, *o.Entry, *o.Desired
 	known.Entry = &entry
-	return Task{Object: &d, Known: &known, Why: WhyDrift, Cause: cause, Completes: o.Completes(cause)}, time.Time{}, true
+	t.Object, t.Known, t.Cause, t.Completes = &d, &known, cause, t.Why == WhyDrift && o.Completes(cause)
+	return t, time.Time{}, true
+}
+
+// Early reports whether an edit of the object of a task is answered before the turn of the task: the object was applied, and only other objects
+// have the task wait. Webhooks wait in any case: they may refuse the objects before them.
+func (p *Planner) Early(ctx context.Context, t Task) bool {
+	switch t.Why {
+	case WhyDrift:
+		return t.Decision.Reverts() && p.Heals(ctx, t.Known)
+	case WhyChanged:
+		return t.Object.Stage != manifest.StageWebhooks && p.reverts(ctx, t.Known)
+	}
+	return false
 }
 
 // Heals reports whether a change of an object is reverted without a reconcile of the VidraResource: the object is applied as the
 // manifest has it now, nothing is wrong with it, and no policy has the change stay or wait.
 func (p *Planner) Heals(ctx context.Context, o *Object) bool {
+	return p.reverts(ctx, o) && o.Entry.Configuration == o.Desired.Configuration && !p.outdated(o)
+}
+
+// reverts is Heals for an object with any configuration.
+func (p *Planner) reverts(ctx context.Context, o *Object) bool {
 	if o == nil || o.Desired == nil || !o.In(v1alpha1.ObjectApplied) && !o.In(v1alpha1.ObjectContended) || o.Entry.UID == "" || o.Entry.Configuration == "" || o.Desired.Body == nil {
 		return false
 	}
-	return o.Entry.Configuration == o.Desired.Configuration && !p.outdated(o) && o.Problem == nil && o.Drift == nil &&
-		o.Entry.BreakGlass == nil && p.decide(o).Reverts() && o.Desired.Weight <= limits.LightWeight &&
+	return o.Problem == nil && o.Drift == nil && o.Entry.BreakGlass == nil && p.decide(o).Reverts() && o.Desired.Weight <= limits.LightWeight &&
 		p.State.Watches[p.Settings.WatchKey(o.Desired.Key)].State != watchregistry.Pending && !p.Terminating(ctx, o.ID.Namespace)
 }
 

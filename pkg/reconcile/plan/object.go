@@ -77,8 +77,10 @@ type Object struct {
 	// LastApply is when the last apply of this process that succeeded began, or zero.
 	LastApply time.Time
 	// Healing reports that the loop of objects heals the object, Reserved that a reconcile applies it, or is about to:
-	// then the loop leaves the object to it.
+	// then the loop leaves the object to it, unless Due permits an edit to be answered before.
 	Healing, Reserved bool
+	// Due is the task of that reconcile until it begins, if an edit has the loop of objects do it earlier, and else nil.
+	Due *Task
 	// Delayed reports that the loop of objects reverts the object, which is contended, at a later time.
 	Delayed bool
 	// KindGoneSince is since when the kind of an object that is to be removed is unserved;

@@ -156,6 +156,12 @@ func leftovers(in Input) []object.Identity {
 	return gone
 }
 
+// Done reports whether the loop of objects has applied the changed object of the task since a time.
+func (t Task) Done(since time.Time) bool {
+	o := t.Known
+	return t.Why == WhyChanged && !o.LastApply.Before(since) && o.Entry != nil && o.Entry.Configuration == t.Object.Configuration && o.Problem == nil
+}
+
 // Settled returns the task without the state of the object that its cause has, if a later apply has reverted that: the object is read before
 // a change of it is reported. now is the time at which causes that no event reported were found.
 func (t Task) Settled(now time.Time) Task {
