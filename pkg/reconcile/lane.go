@@ -11,8 +11,8 @@ import (
 //
 // Its lock guards the state of the VidraResource. A reconcile enters the lane, and sends requests without the lock, by apart. Meanwhile, heals
 // change only the objects that they heal, and the unreported results. At any time either a reconcile or a heal works on an object: a reconcile
-// reserves the objects that it applies, of which the loop of objects may do a task before its turn, and each apply or removal waits for the heal of its own object. New labels of shards, a destination that
-// became another cluster, and closeLocked wait for all heals.
+// reserves the objects that it applies, and gives one to the loop of objects for an edit before its turn; each apply or removal waits for the heal of
+// its own object. New labels of shards, a destination that became another cluster, and closeLocked wait for all heals.
 type lane struct {
 	mu sync.Mutex
 	// ended is signalled when a heal has ended.
