@@ -39,7 +39,7 @@ func stallWrites(t *testing.T, ns, prefix string) *stalledWebhook {
 	t.Helper()
 	released := make(chan struct{})
 	w := &stalledWebhook{asked: make(chan struct{}, 1000), release: sync.OnceFunc(func() { close(released) })}
-	startWebhook(t, ns, false, func(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	startWebhookOn(t, []string{"configmaps", "secrets"}, ns, false, func(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		if r.UserInfo.Username == operatorUser && strings.HasPrefix(r.Name, prefix) {
 			select {
 			case w.asked <- struct{}{}:
@@ -225,6 +225,43 @@ func TestEditsBeforeAnApply(t *testing.T) {
 		require.Contains(c, listed[0].Message, `data.greeting to "hi"`)
 		require.Contains(c, listed[0].Message, "mine")
 	})
+}
+
+// TestAppliesWaitForNoOtherKind writes an object behind more objects of another kind than a reconcile writes at a time, while a webhook does not answer
+// about these.
+func TestAppliesWaitForNoOtherKind(t *testing.T) {
+	t.Parallel()
+	slow := func(value string) string {
+		var all []string
+		for i := range 20 {
+			all = append(all, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: slow-%d\nstringData:\n  value: %s\n", i, value))
+		}
+		return manifests(all...)
+	}
+	last := func(value string) string { return manifests(slow(value), configMap("other", value)) }
+	for name, tc := range map[string]struct{ first, then, other string }{
+		"New":     {configMap("first", "hello"), manifests(configMap("first", "hello"), last("hi")), "hi"},
+		"Changed": {last("hello"), last("hi"), "hi"},
+		"Removed": {manifests(configMap("other", "hello"), slow("hello"), configMap("first", "hello")), configMap("first", "hello"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, tc.first)
+			awaitReady(t, ns)
+			w := stallWrites(t, ns, "slow-")
+			setManifest(t, ns, tc.then)
+			w.requireAsked(t, 4)
+			other := declaredObject(t, ns, configMap("other", ""), "ConfigMap", "other")
+			cluster.AwaitObject(t, promptHeal, other, func(c *assert.CollectT) {
+				live := &corev1.ConfigMap{}
+				require.NoError(c, client.IgnoreNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(other), live)))
+				require.Equal(c, tc.other, live.Data["greeting"])
+			})
+			w.release()
+			awaitReady(t, ns)
+		})
+	}
 }
 
 // newSlowAndQuiet creates VidraResources with objects in one namespace, whose writes a test stalls, and one more in another. They are Ready.

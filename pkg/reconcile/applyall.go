@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
@@ -47,7 +48,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 			free = taken
 		}
 		run.While(func() {
-			apply.Parallel(p.applier.Limit, len(tasks), func(i int) {
+			apply.ParallelKinds(p.applier.Limit, len(tasks), func(i int) object.Identity { return tasks[i].Object.ID }, func(i int) {
 				result, err := p.applyOne(ctx, tasks[i])
 				if !errors.Is(err, errInterrupted) {
 					status.Count(run, result)
@@ -87,9 +88,6 @@ func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, 
 	result = p.applier.Apply(ctx, now)
 	if result.Unmet {
 		result = p.applier.ApplyUnmet(ctx, now, result)
-	}
-	if cause := result.Task.Cause; result.Err != nil && now.Why == plan.WhyChanged && !cause.Since.IsZero() { // the next apply reports the edit
-		p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{now.Object.Key: cause}})
 	}
 	return result, nil
 }
@@ -154,10 +152,10 @@ func (r *Reconciler) limit() int {
 // preflightAll reads the objects whose first apply was impossible, and takes from the plan those where it
 // still is. So they cost no write until a change, and stay out of the inventory.
 func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
-	met := make([]plan.Task, len(todo.Apply))
+	met := slices.Clone(todo.Apply) // heals give causes to the tasks meanwhile
 	errs := make([]error, len(todo.Apply))
-	p.applier.Parallel(len(todo.Apply), func(i int) {
-		if met[i] = todo.Apply[i]; met[i].Why == plan.WhyNew && (met[i].Known.Problem != nil || met[i].Known.Foreign) {
+	p.applier.Parallel(len(met), func(i int) object.Identity { return met[i].Object.ID }, func(i int) {
+		if met[i].Why == plan.WhyNew && (met[i].Known.Problem != nil || met[i].Known.Foreign) {
 			leave := p.slot(ctx, met[i].Object.Key)
 			defer func() { leave(errs[i]) }()
 			met[i], errs[i] = p.applier.Preflight(ctx, met[i])
@@ -200,7 +198,7 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 		}
 	}
 	results, errs := make([]apply.Result, len(tasks)), make([]error, len(tasks))
-	p.applier.Parallel(len(tasks), func(i int) { results[i], errs[i] = p.applyOne(ctx, tasks[i]) })
+	p.applier.Parallel(len(tasks), func(i int) object.Identity { return tasks[i].Object.ID }, func(i int) { results[i], errs[i] = p.applyOne(ctx, tasks[i]) })
 	for i, r := range results {
 		if cmp.Or(errs[i], r.Err) == nil {
 			delete(p.plan.PendingDrift, r.Task.Object.Key)
@@ -223,7 +221,7 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 		return
 	}
 	written := p.writeInventory(ctx)
-	p.applier.Parallel(len(replaced), func(i int) {
+	p.applier.Parallel(len(replaced), func(i int) object.Identity { return results[replaced[i]].Task.Object.ID }, func(i int) {
 		r := &results[replaced[i]]
 		if r.Err = written; r.Err != nil {
 			return

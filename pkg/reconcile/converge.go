@@ -64,7 +64,9 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 type healing struct {
 	pass   *pass
 	object *plan.Object
-	task   plan.Task
+	// due is the task of a reconcile that was to begin when the heal began; nil otherwise.
+	due  *plan.Task
+	task plan.Task
 }
 
 // leftShard reads the VidraResource from the API server, as a cache may be behind, and reports whether another shard reconciles it.
@@ -107,7 +109,7 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 			switch {
 			case ok:
 				s.lane.beginLocked(o)
-				return &healing{p, o, task}
+				return &healing{p, o, o.Due, task}
 			case !due.IsZero():
 				r.Trigger.DelayHeal(h, cause, due)
 				return nil
@@ -162,7 +164,7 @@ func (p *pass) connectAgain(ctx context.Context) bool {
 // abandonHeal ends a heal with an unknown result.
 func (r *Reconciler) abandonHeal(h trigger.Heal, one *healing) {
 	one.task.Cause.Unanswered = true
-	one.pass.state.lane.endWith(one.object, one.task.Cause)
+	one.pass.state.lane.endWith(one, one.task.Cause)
 	r.Trigger.HandOver(h, one.task.Cause)
 }
 
@@ -177,7 +179,7 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 	if unknown || early || result.Replaced != "" {              // the status has to say so before an object is replaced
 		cause := result.Task.Cause
 		cause.Unanswered = cause.Unanswered || result.Err != nil && object.Unanswered(result.Err)
-		s.lane.endWith(one.object, cause)
+		s.lane.endWith(one, cause)
 		r.Trigger.HandOver(h, cause)
 		return
 	}
@@ -189,6 +191,9 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 		s.lane.mu.Lock()
 		defer s.lane.mu.Unlock()
 		defer s.lane.endLocked(one.object)
+		if one.due != nil && result.Err == nil { // it has reverted what the task knows
+			one.due.Cause = trigger.Cause{Unsure: true}
+		}
 		reverts, report, after = p.recordHeal(one, result)
 		reported = s.plan.Status
 	}()

@@ -79,14 +79,14 @@ func (l *lane) endLocked(o *plan.Object) {
 	}
 }
 
-// endWith ends a heal that leaves its cause to a reconcile: to the task of the running one, if that is still to begin.
-func (l *lane) endWith(o *plan.Object, cause trigger.Cause) {
+// endWith ends a heal that leaves its cause to a reconcile: to the task of the running one, if that was still to begin.
+func (l *lane) endWith(one *healing, cause trigger.Cause) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o.Due != nil {
-		o.Due.Cause = cause
+	if one.due != nil {
+		one.due.Cause = cause
 	}
-	l.endLocked(o)
+	l.endLocked(one.object)
 }
 
 // closeLocked has no heal begin any more, and waits for those that run. mu must be held.

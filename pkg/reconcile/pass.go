@@ -228,8 +228,18 @@ func (p *pass) reserve(ctx context.Context, tasks []plan.Task) []*plan.Object {
 	return reserved
 }
 
-// release gives objects back to the loop of objects, which then heals the edits that were made meanwhile.
+// release gives objects back to the loop of objects, which then heals the edits that were made meanwhile. It waits for the loop to end the tasks that have
+// not got their turn: the next reconcile has to find their results.
 func (p *pass) release(reserved []*plan.Object) {
+	p.state.lane.waitLocked(func() bool {
+		waits := false
+		for _, o := range reserved {
+			if waits = waits || o.Due != nil && o.Healing; !o.Healing {
+				o.Due = nil
+			}
+		}
+		return !waits
+	})
 	var keys []trigger.ObjectKey
 	for _, o := range reserved {
 		if o.Reserved && o.Desired != nil {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // readHealth reads the objects whose check of spec.healthChecks is new: the stores of the watches lack the objects to evaluate it. Later
@@ -23,7 +24,7 @@ func (p *pass) readHealth(ctx context.Context) {
 	for i, o := range objects {
 		wanted[i] = o.Desired
 	}
-	p.applier.Parallel(len(objects), func(i int) {
+	p.applier.Parallel(len(objects), func(i int) object.Identity { return wanted[i].ID }, func(i int) {
 		leave := p.applier.Enter(ctx, wanted[i].Key)
 		answers[i].live, answers[i].err = p.applier.Get(ctx, wanted[i].Key)
 		leave(answers[i].err)

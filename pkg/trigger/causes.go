@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -38,10 +39,14 @@ type Cause struct {
 	single bool
 }
 
-// Then returns the cause of an object after a later change. It is since the first one, and has the object as it is now.
+// Then returns the cause of an object after a later change. It is since the first one, and has the object as it is now: causes that were given back may
+// have any order.
 func (c Cause) Then(later Cause) Cause {
 	if c.Unanswered && later.Unsure { // c has what is to be reported
 		return c
+	}
+	if c.isNewerThan(later) {
+		later.Found, later.held = c.Found, c.held
 	}
 	if later.Before == nil { // additions of the earlier edit are still there
 		later.Before = c.Before
@@ -50,6 +55,15 @@ func (c Cause) Then(later Cause) Cause {
 		later.Since = c.Since
 	}
 	return later
+}
+
+// isNewerThan reports whether the cause has a newer version of the object than another one.
+func (c Cause) isNewerThan(other Cause) bool {
+	if c.Found == nil || other.Found == nil || c.Found.GetUID() != other.Found.GetUID() {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(c.Found.GetResourceVersion(), other.Found.GetResourceVersion())
+	return err == nil && order > 0
 }
 
 // Causes are the reasons for the next reconcile of an owner.
@@ -240,12 +254,10 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 		c.Suspects[key] = version
 	}
 	for key, cause := range back.Objects {
-		if newer, known := c.Objects[key]; known && (!cause.Unanswered || !newer.Unsure) {
-			if !cause.Since.IsZero() {
-				newer.Since = cause.Since
-			}
-			newer.single = newer.single && cause.single
-			cause = newer
+		if newer, known := c.Objects[key]; known {
+			single := newer.single && cause.single
+			cause = cause.Then(newer)
+			cause.single = single
 		}
 		if cause.Found != nil && !cause.held {
 			if cause.held = p.held.hold(cause.Found); !cause.held {

@@ -27,7 +27,7 @@ type Applier struct {
 	Index   *trigger.Index
 	// Finder finds the other VidraResources that own an object.
 	Finder *owners.Finder
-	// Limit is how many objects of a stage are applied or removed at a time.
+	// Limit is how many objects of a kind in a stage are applied or removed at a time.
 	Limit int
 	// Slot waits for a slot for requests of a reconcile about an object. leave releases it after the last request, with its error. Optional.
 	Slot func(ctx context.Context, key trigger.ObjectKey) (leave func(error))
@@ -78,7 +78,7 @@ func (a *Applier) prepare(ctx context.Context, t plan.Task) (*procedure, error) 
 			return p, err
 		}
 		p.outcome.end = p.judge()
-		if !a.begin(p) || t.Why == plan.WhyNew || n == maxGathered {
+		if !a.begin(p) || t.Why != plan.WhyChanged && t.Why != plan.WhyDrift || n == maxGathered { // the others have read the object
 			return p, nil
 		}
 		later, found := a.Trigger.TakeCause(trigger.Heal{Owner: a.Settings.Claimant.Owner, Key: t.Object.Key})

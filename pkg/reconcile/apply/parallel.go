@@ -4,23 +4,43 @@ import (
 	"context"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/internal/recovery"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Parallel calls do for 0 to n-1, a limited number at a time, apart from the state of the VidraResource.
-func (a *Applier) Parallel(n int, do func(i int)) {
+// Parallel calls do for n objects, a limited number of each kind at a time, apart from the state of the VidraResource.
+func (a *Applier) Parallel(n int, id func(i int) object.Identity, do func(i int)) {
 	if n == 0 {
 		return
 	}
 	if a.Apart == nil {
-		Parallel(a.Limit, n, do)
+		ParallelKinds(a.Limit, n, id, do)
 		return
 	}
-	a.Apart(func() { Parallel(a.Limit, n, do) })
+	a.Apart(func() { ParallelKinds(a.Limit, n, id, do) })
+}
+
+// ParallelKinds calls do for n objects, limit of each kind at a time: a kind that stalls holds up no other kind.
+func ParallelKinds(limit, n int, id func(i int) object.Identity, do func(i int)) {
+	var kinds [][]int
+	place := map[schema.GroupKind]int{}
+	for i := range n {
+		kind := id(i).GroupKind
+		at, known := place[kind]
+		if !known {
+			at, kinds = len(kinds), append(kinds, nil)
+			place[kind] = at
+		}
+		kinds[at] = append(kinds[at], i)
+	}
+	Parallel(len(kinds), len(kinds), func(k int) {
+		Parallel(limit, len(kinds[k]), func(i int) { do(kinds[k][i]) })
+	})
 }
 
 // Parallel calls do for 0 to n-1, limit at a time. It panics after all of them as the first that does.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -72,7 +73,7 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	for i, o := range asked { // heals replace them
 		entries[i] = o.Entry
 	}
-	p.Applier.Parallel(len(asked), func(i int) {
+	p.Applier.Parallel(len(asked), func(i int) object.Identity { return asked[i].ID }, func(i int) {
 		leave := p.Applier.Enter(ctx, asked[i].Desired.Key)
 		defer func() { leave(found[i].Err) }()
 		found[i] = p.Applier.Compare(ctx, asked[i].Desired)

@@ -76,6 +76,8 @@ type Object struct {
 	RemovalNote string
 	// LastApply is when the last apply of this process that succeeded began, or zero.
 	LastApply time.Time
+	// Unlisted is the edit that a failed apply of a changed manifest has met, for the next one.
+	Unlisted trigger.Cause
 	// Healing reports that the loop of objects heals the object, Reserved that a reconcile applies it, or is about to:
 	// then the loop leaves the object to it, unless Due permits an edit to be answered before.
 	Healing, Reserved bool

@@ -123,6 +123,13 @@ func Make(in Input) Plan {
 			// A changed manifest is applied in spite of policies and break-glass. An edit that every
 			// watch has missed is reported, too, so the object is read first, and so are the owners of fields that
 			// the manifest may have dropped.
+			switch unlisted := o.Unlisted; {
+			case unlisted.Since.IsZero():
+			case drifted:
+				cause = unlisted.Then(cause)
+			case !cause.Unsure:
+				cause = unlisted
+			}
 			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
 		case drifted:
