@@ -188,16 +188,23 @@ func TestHealBesideAReconcile(t *testing.T) {
 func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 	cases := map[string]struct {
 		reason, edited string
-		before, after  func(o *objectLoop)
+		before, after  func(t *testing.T, o *objectLoop)
 		atOnce         bool
 		done           []string
 	}{
-		"Applied":   {reason: "It is in no hand any more.", edited: "a", atOnce: true, done: []string{"status", "a", "b", "a", "c", "status"}},
-		"Unapplied": {reason: "Only other objects have it wait.", edited: "c", atOnce: true, done: []string{"status", "a", "b", "c", "status"}},
+		"Applied": {reason: "It is in no hand any more.", edited: "a", atOnce: true, done: []string{"status", "a", "b", "a", "c", "status"}},
+		"Unapplied": {reason: "Only other objects have it wait.", edited: "c", atOnce: true, after: func(t *testing.T, o *objectLoop) {
+			t.Helper()
+			require.Equal(t, trigger.Cause{Unsure: true}, o.objectOf("c").Due.Cause, "the edit is answered")
+		}, done: []string{"status", "a", "b", "c", "status"}},
 		"Refused": {reason: "It may lack objects before it. Its turn comes.", edited: "c", atOnce: true,
-			before: func(o *objectLoop) { o.denied["c"] = true }, after: func(o *objectLoop) { delete(o.denied, "c") },
+			before: func(_ *testing.T, o *objectLoop) { o.denied["c"] = true }, after: func(t *testing.T, o *objectLoop) {
+				t.Helper()
+				require.True(t, o.objectOf("c").Due.Cause.Deleted, "its turn reports the edit")
+				delete(o.denied, "c")
+			},
 			done: []string{"status", "a", "b", "c", "c", "status"}},
-		"Waits": {reason: "Its turn comes.", edited: "c", before: func(o *objectLoop) { o.objectOf("c").Due = nil }, done: []string{"status", "a", "b", "c", "status"}},
+		"Waits": {reason: "Its turn comes.", edited: "c", before: func(_ *testing.T, o *objectLoop) { o.objectOf("c").Due = nil }, done: []string{"status", "a", "b", "c", "status"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -207,14 +214,14 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 					if name == "b" {
 						o.applying = nil
 						if tc.before != nil {
-							tc.before(o)
+							tc.before(t, o)
 						}
 						o.deleted(t, tc.edited)
 						o.work(t)
 						require.Equal(t, tc.atOnce, slices.Contains(o.done, tc.edited), tc.reason)
 						require.Equal(t, !tc.atOnce, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
 						if tc.after != nil {
-							tc.after(o)
+							tc.after(t, o)
 						}
 					}
 				}
@@ -229,6 +236,39 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReconcileEndsAfterEarlyTasks interrupts a reconcile while the loop of objects does one of its tasks: the next one may have another manifest.
+func TestReconcileEndsAfterEarlyTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjectLoop(t, colors("a", "c"), func(o *objectLoop) { o.Parallel = 1 })
+		begun, answered := make(chan struct{}), make(chan struct{})
+		o.applying = func(name string) {
+			switch name {
+			case "b":
+				o.deleted(t, "c")
+				go func() {
+					h, _, _ := o.queue.GetWithPriority()
+					_, _ = o.Converge(t.Context(), h)
+					o.queue.Done(h)
+				}()
+				<-begun
+				o.states[faulty].interrupted.Store(true)
+			case "c":
+				close(begun)
+				<-answered
+			}
+		}
+		o.edit(t, strings.ReplaceAll(colors("a", "b", "c"), "blue", "red"))
+		ended := make(chan error, 1)
+		go func() { _, err := o.pass(t); ended <- err }()
+		synctest.Wait()
+		require.Empty(t, ended, "it waits for the task of the loop of objects")
+		close(answered)
+		require.NoError(t, <-ended)
+		require.Equal(t, o.objectOf("c").Desired.Configuration, o.objectOf("c").Entry.Configuration)
+		require.Nil(t, o.objectOf("c").Due)
+	})
 }
 
 // TestDelayedHealBesideAReconcile: the heal of a contended object that has to wait is sent at its time, while a reconcile waits for another object.

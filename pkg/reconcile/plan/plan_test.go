@@ -153,6 +153,23 @@ func TestMakePlan(t *testing.T) {
 			}),
 			apply: []Task{{Object: b, Why: WhyChanged, Cause: trigger.Cause{Unsure: true}, Seen: []ownership.Change{{Path: "data.color"}}}},
 		},
+		"ChangedAgain": {
+			reason: "The apply before failed, and has met an edit.",
+			in: in(inOrder(), func(p *Input) {
+				p.manifest[1].Unlisted = trigger.Cause{Deleted: true, Since: time.Unix(1, 0)}
+				expecting(b, preconditions{changed: true})(p)
+			}),
+			apply: []Task{{Object: b, Why: WhyChanged, Cause: trigger.Cause{Deleted: true, Since: time.Unix(1, 0)}}},
+		},
+		"ChangedAndEditedAgain": {
+			reason: "The object is as the later edit left it, since the first one.",
+			in: in(inOrder(), func(p *Input) {
+				p.manifest[1].Unlisted = trigger.Cause{Deleted: true, Since: time.Unix(1, 0)}
+				p.causes = map[trigger.ObjectKey]trigger.Cause{b.Key: {Unsure: true, Since: time.Unix(2, 0)}}
+				expecting(b, preconditions{changed: true})(p)
+			}),
+			apply: []Task{{Object: b, Why: WhyChanged, Cause: trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}}},
+		},
 		"ExemptAndChanged": {
 			reason: "A changed manifest is applied under break-glass, too.",
 			in:     in(inOrder(), expecting(b, preconditions{changed: true, decision: policy.Leave(policy.BreakGlass, "", time.Now().Add(time.Hour))})),
