@@ -10,6 +10,8 @@ import (
 // plan is a sequence of changes. The operator may work between two steps, and need not have finished.
 type plan struct {
 	Steps []step `json:"steps"`
+	// Slow delays the writes of the operator, as a webhook does: users write between its decisions and its writes.
+	Slow bool `json:"slow,omitempty"`
 }
 
 // step is what users do in one moment.

@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -79,8 +80,16 @@ type run struct {
 	// touched has the objects that users edited, held those with a finalizer of another controller, and owed the edits that histories must list.
 	touched, held map[string]bool
 	owed          map[string]owed
+	// settled has the objects that one VidraResource wanted alone when all was quiet.
+	settled map[string]wish
 	// word matches the names of this run.
 	word *regexp.Regexp
+}
+
+// wish is the variant of an object that a VidraResource wants.
+type wish struct {
+	owner   string
+	variant int
 }
 
 // owed is an edit that a history must list.
@@ -139,6 +148,9 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 	}
 	ok := each(func(s *scene) {
 		s.run = newRun(ctx, &s.failing, logf)
+		if s.Slow {
+			defer s.slow()()
+		}
 		for _, step := range s.Steps {
 			s.step(ctx, step)
 		}
@@ -182,6 +194,24 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 	require.NoError(t, unstructured.SetNestedField(r.foreign.Object, "foreign", "data", "value"))
 	require.NoError(t, admin.Create(ctx, r.foreign, client.FieldOwner("other-user")))
 	return r
+}
+
+// writeDelay is the delay of the writes of the operator about the objects of a slow run.
+const writeDelay = 700 * time.Millisecond
+
+// slow delays the writes of operators about the objects of the run until end.
+func (r *run) slow() (end func()) {
+	var rules []*faultproxy.Rule
+	for _, p := range proxies {
+		rules = append(rules, p.Inject(faultproxy.Match{Where: func(q faultproxy.Request) bool {
+			return slices.Contains([]string{"create", "patch", "update", "delete"}, q.Verb) && q.Resource != v1alpha1.Resource.Resource && r.named(q.Namespace, q.Name)
+		}}, faultproxy.Delay(writeDelay)))
+	}
+	return func() {
+		for _, rule := range rules {
+			rule.Remove()
+		}
+	}
 }
 
 // step does what a step says.
@@ -443,7 +473,7 @@ func (r *run) edit(ctx context.Context, e edit) {
 	if admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
 		return
 	}
-	wasInOrder, at := r.inOrder(ctx, e.Object, u), time.Now()
+	wasInOrder, at := r.inOrder(ctx, e.Object, u) || e.How == "change" && r.waits(ctx, e.Object, u), time.Now()
 	r.touched[e.Object] = true
 	patch := func(value any) {
 		fields := map[string]any{"metadata": map[string]any{"labels": map[string]any{"variant": value}}}
@@ -507,6 +537,26 @@ func (r *run) edit(ctx context.Context, e edit) {
 	if wasInOrder && !created && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
 		r.owed[e.Object] = owed{at, kills.Load()}
 	}
+}
+
+// sole returns the wishes for objects that one VidraResource wants alone.
+func (r *run) sole() map[string]wish {
+	found, wanted := map[string]wish{}, r.wanted()
+	for name, objects := range r.read {
+		for o, variant := range objects {
+			if len(wanted[o]) == 1 {
+				found[o] = wish{name, variant}
+			}
+		}
+	}
+	return found
+}
+
+// waits reports whether an object is as its only owner had it when all was quiet, while a newer variant of it is about to be applied.
+func (r *run) waits(ctx context.Context, o string, u *unstructured.Unstructured) bool {
+	was, known := r.settled[o]
+	is, wanted := r.sole()[o]
+	return known && wanted && was.owner == is.owner && u.GetDeletionTimestamp() == nil && len(r.wrongContent(ctx, o, u, []int{was.variant})) == 0
 }
 
 // disagree reports whether variants of an object differ.
@@ -587,7 +637,7 @@ func (r *run) settle(ctx context.Context) {
 	maps.DeleteFunc(r.leaving, func(name string, _ map[string]bool) bool { // those of the others may wait for an object that is refused
 		return strings.HasPrefix(conditions[name], v1alpha1.ReasonApplied+":")
 	})
-	r.before = r.wanted()
+	r.before, r.settled = r.wanted(), r.sole()
 	r.note(ctx)
 	if moved := r.moved(ctx); len(moved) > 0 {
 		r.broken([]string{fmt.Sprintf("deleted and created again: %v", moved)})

@@ -34,6 +34,9 @@ func TestTransitions(t *testing.T) {
 				batch = append(batch, plans(rt))
 			}
 		}
+		for i := range batch {
+			batch[i].Slow = rapid.IntRange(0, 2).Draw(rt, "slow") == 0
+		}
 		for _, p := range execute(t.Logf, batch) {
 			rt.Errorf("a promise is broken by the plan, beside %d others:\n%s", len(batch)-1, p)
 		}
