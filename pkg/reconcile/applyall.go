@@ -134,7 +134,7 @@ func (p *pass) await(t plan.Task) (begun plan.Task, done bool) {
 	defer l.mu.Unlock()
 	l.awaitLocked(t.Known)
 	if due := t.Known.Due; due != nil {
-		t.Cause, t.Known.Due = due.Cause, nil
+		t, t.Known.Due = t.With(due.Cause), nil
 	}
 	if done = t.Done(p.plan.Now); done {
 		p.release([]*plan.Object{t.Known})
@@ -154,7 +154,7 @@ func (r *Reconciler) limit() int {
 func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	met := slices.Clone(todo.Apply) // heals give causes to the tasks meanwhile
 	errs := make([]error, len(todo.Apply))
-	p.applier.Parallel(len(met), func(i int) object.Identity { return met[i].Object.ID }, func(i int) {
+	p.applier.ParallelKinds(len(met), func(i int) object.Identity { return met[i].Object.ID }, func(i int) {
 		if met[i].Why == plan.WhyNew && (met[i].Known.Problem != nil || met[i].Known.Foreign) {
 			leave := p.slot(ctx, met[i].Object.Key)
 			defer func() { leave(errs[i]) }()
@@ -198,7 +198,7 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 		}
 	}
 	results, errs := make([]apply.Result, len(tasks)), make([]error, len(tasks))
-	p.applier.Parallel(len(tasks), func(i int) object.Identity { return tasks[i].Object.ID }, func(i int) { results[i], errs[i] = p.applyOne(ctx, tasks[i]) })
+	p.applier.ParallelKinds(len(tasks), func(i int) object.Identity { return tasks[i].Object.ID }, func(i int) { results[i], errs[i] = p.applyOne(ctx, tasks[i]) })
 	for i, r := range results {
 		if cmp.Or(errs[i], r.Err) == nil {
 			delete(p.plan.PendingDrift, r.Task.Object.Key)
@@ -221,7 +221,7 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 		return
 	}
 	written := p.writeInventory(ctx)
-	p.applier.Parallel(len(replaced), func(i int) object.Identity { return results[replaced[i]].Task.Object.ID }, func(i int) {
+	p.applier.Parallel(len(replaced), func(i int) {
 		r := &results[replaced[i]]
 		if r.Err = written; r.Err != nil {
 			return

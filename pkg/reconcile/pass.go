@@ -193,11 +193,13 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	defer func() { p.release(reserved) }()
 	todo = p.preflightAll(ctx, todo)
 	if err := p.writeAhead(ctx, todo); err != nil {
+		p.release(reserved)
 		p.requeueCauses()
 		return reconcile.Result{}, err
 	}
 	p.applyAll(ctx, todo.Apply)
 	if p.state.interrupted.Load() {
+		p.release(reserved) // the causes of the loop of objects are later than those of the reconcile
 		p.plan.NoteApplied(todo.Apply)
 		return p.interrupted()
 	}
@@ -207,6 +209,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		p.awaitHeals(todo.Prune)
 		p.remover().Prune(ctx, todo.Prune)
 		if p.watch(ctx); p.state.interrupted.Load() {
+			p.release(reserved)
 			p.plan.NoteApplied(todo.Apply)
 			return p.interrupted()
 		}

@@ -24,7 +24,7 @@ func (p *pass) readHealth(ctx context.Context) {
 	for i, o := range objects {
 		wanted[i] = o.Desired
 	}
-	p.applier.Parallel(len(objects), func(i int) object.Identity { return wanted[i].ID }, func(i int) {
+	p.applier.ParallelKinds(len(objects), func(i int) object.Identity { return wanted[i].ID }, func(i int) {
 		leave := p.applier.Enter(ctx, wanted[i].Key)
 		answers[i].live, answers[i].err = p.applier.Get(ctx, wanted[i].Key)
 		leave(answers[i].err)

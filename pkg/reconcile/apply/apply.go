@@ -86,6 +86,6 @@ func (a *Applier) prepare(ctx context.Context, t plan.Task) (*procedure, error) 
 			return p, nil
 		}
 		a.Trigger.Abort(a.Settings.Claimant.Owner, t.Object.Key)
-		t.Cause = k.task.Cause.Then(later)
+		t = t.With(k.task.Cause.Then(later))
 	}
 }

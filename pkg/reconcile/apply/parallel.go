@@ -13,16 +13,25 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Parallel calls do for n objects, a limited number of each kind at a time, apart from the state of the VidraResource.
-func (a *Applier) Parallel(n int, id func(i int) object.Identity, do func(i int)) {
-	if n == 0 {
-		return
+// Parallel calls do for 0 to n-1, a limited number at a time, apart from the state of the VidraResource.
+func (a *Applier) Parallel(n int, do func(i int)) {
+	a.apart(n, func() { Parallel(a.Limit, n, do) })
+}
+
+// ParallelKinds is ParallelKinds with the limit of the Applier, apart from the state of the VidraResource. Each call has to wait for a slot, see Enter.
+func (a *Applier) ParallelKinds(n int, id func(i int) object.Identity, do func(i int)) {
+	a.apart(n, func() { ParallelKinds(a.Limit, n, id, do) })
+}
+
+// apart calls a function about n objects apart from the state of the VidraResource, if there are any.
+func (a *Applier) apart(n int, do func()) {
+	switch {
+	case n == 0:
+	case a.Apart == nil:
+		do()
+	default:
+		a.Apart(do)
 	}
-	if a.Apart == nil {
-		ParallelKinds(a.Limit, n, id, do)
-		return
-	}
-	a.Apart(func() { ParallelKinds(a.Limit, n, id, do) })
 }
 
 // ParallelKinds calls do for n objects, limit of each kind at a time: a kind that stalls holds up no other kind.

@@ -33,7 +33,7 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 		}
 	}
 	failed := make([]error, len(objects))
-	a.Parallel(len(objects), func(i int) object.Identity { return objects[i].ID }, func(i int) {
+	a.Parallel(len(objects), func(i int) {
 		failed[i] = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error { return relabel(ctx, a, objects[i]) })
 	})
 	for i, err := range failed {

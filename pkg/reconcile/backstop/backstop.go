@@ -73,7 +73,7 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	for i, o := range asked { // heals replace them
 		entries[i] = o.Entry
 	}
-	p.Applier.Parallel(len(asked), func(i int) object.Identity { return asked[i].ID }, func(i int) {
+	p.Applier.ParallelKinds(len(asked), func(i int) object.Identity { return asked[i].ID }, func(i int) {
 		leave := p.Applier.Enter(ctx, asked[i].Desired.Key)
 		defer func() { leave(found[i].Err) }()
 		found[i] = p.Applier.Compare(ctx, asked[i].Desired)

@@ -39,8 +39,8 @@ const (
 )
 
 const (
-	// hangsAfter is how long a request of routine work may last until it hangs: then it has ceased to take a slot from other VidraResources, unless
-	// maxHanging others hang.
+	// hangsAfter is how long a request of routine work may last until it hangs: then it has ceased to take a slot from other VidraResources and from other
+	// kinds, unless maxHanging others hang.
 	hangsAfter = 2 * time.Second
 	maxHanging = 120
 )
@@ -214,6 +214,7 @@ func (g *Gate) routineSlot(h trigger.Heal) (leave func(Answer)) {
 		if !left && g.hanging < maxHanging {
 			hangs = true
 			g.hanging++
+			g.shares[h.Owner].held[routine]--
 			g.addShared(kindOf(h), routine, -1)
 			next = g.next()
 		}
@@ -225,6 +226,7 @@ func (g *Gate) routineSlot(h trigger.Heal) (leave func(Answer)) {
 		g.mu.Lock()
 		if left = true; hangs {
 			g.hanging--
+			g.shares[h.Owner].held[routine]++
 			g.addShared(kindOf(h), routine, 1)
 		}
 		next := g.leaveLocked(h, routine, answer)

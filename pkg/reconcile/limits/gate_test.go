@@ -223,6 +223,41 @@ func TestRoutineWaits(t *testing.T) {
 	})
 }
 
+// TestKindThatHangs: the requests about a kind that fill all slots of a reconcile leave them to other kinds once they hang.
+func TestKindThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(func(trigger.Heal) { require.Fail(t, "no heal waits") })
+		var leaves []func(Answer)
+		enter := func(kind string, n int) bool {
+			leave, ok := enterRoutine(t, g, heal("a", "", kind, n))
+			if ok {
+				leaves = append(leaves, leave)
+			}
+			return ok
+		}
+		require.True(t, enter("secrets", 0))
+		for n := range 4 { // the answers leave the largest bound
+			require.True(t, enter("secrets", n+1))
+			leaves[1](Answered)
+			leaves = leaves[:1]
+		}
+		for n := range gateOfVidraResource[routine] - 1 {
+			require.True(t, enter("secrets", n+10))
+		}
+		require.False(t, enter("configmaps", 0))
+		time.Sleep(hangsAfter)
+		synctest.Wait()
+		require.True(t, enter("configmaps", 1))
+		require.False(t, enter("secrets", 100), "the kind has its own bound")
+		for _, leave := range leaves {
+			leave(Unanswered)
+		}
+		require.Zero(t, g.hanging)
+		require.Zero(t, g.total)
+	})
+}
+
 // TestRoutineBesideHeals: a reconcile has few requests in flight while objects of its VidraResource are healed, and more and more once no heal
 // has run for a while.
 func TestRoutineBesideHeals(t *testing.T) {

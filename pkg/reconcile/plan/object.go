@@ -76,8 +76,8 @@ type Object struct {
 	RemovalNote string
 	// LastApply is when the last apply of this process that succeeded began, or zero.
 	LastApply time.Time
-	// Unlisted is the edit that a failed apply of a changed manifest has met, for the next one.
-	Unlisted trigger.Cause
+	// Unlisted is the cause to read the object before the next apply, because a failed one of a changed manifest has met an edit; else nil.
+	Unlisted *trigger.Cause
 	// Healing reports that the loop of objects heals the object, Reserved that a reconcile applies it, or is about to:
 	// then the loop leaves the object to it, unless Due permits an edit to be answered before.
 	Healing, Reserved bool
@@ -118,7 +118,7 @@ func (o *Object) Await(reason, message string) {
 
 // Leave notes that another client created the object, which Vidra leaves as it is.
 func (o *Object) Leave() {
-	o.Problem, o.Refused, o.Drift, o.Entry, o.Foreign = nil, nil, nil, nil, true
+	o.Problem, o.Refused, o.Drift, o.Entry, o.Unlisted, o.Foreign = nil, nil, nil, nil, nil, true
 }
 
 // In reports whether the object is in the inventory in a state.
@@ -180,7 +180,7 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	others := s.Others[:0]
 	for _, o := range s.Others {
 		if o.Desired == nil {
-			o.Warnings, o.WarningsKnown, o.Kept, o.lastHealth, o.lastCheck, o.healthRead, o.checked = nil, false, nil, nil, nil, false, ""
+			o.Unlisted, o.Warnings, o.WarningsKnown, o.Kept, o.lastHealth, o.lastCheck, o.healthRead, o.checked = nil, nil, false, nil, nil, nil, false, ""
 			if o.Entry != nil {
 				o.Entry.Health = ""
 			}

@@ -123,12 +123,12 @@ func Make(in Input) Plan {
 			// A changed manifest is applied in spite of policies and break-glass. An edit that every
 			// watch has missed is reported, too, so the object is read first, and so are the owners of fields that
 			// the manifest may have dropped.
-			switch unlisted := o.Unlisted; {
-			case unlisted.Since.IsZero():
+			switch {
+			case o.Unlisted == nil:
 			case drifted:
-				cause = unlisted.Then(cause)
+				cause = o.Unlisted.Then(cause)
 			case !cause.Unsure:
-				cause = unlisted
+				cause = *o.Unlisted
 			}
 			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
@@ -161,6 +161,14 @@ func leftovers(in Input) []object.Identity {
 	}
 	slices.SortFunc(gone, CompareForRemoval)
 	return gone
+}
+
+// With returns the task with another cause.
+func (t Task) With(cause trigger.Cause) Task {
+	if t.Cause = cause; t.Why == WhyDrift {
+		t.Completes = t.Known.Completes(cause)
+	}
+	return t
 }
 
 // Done reports whether the loop of objects has applied the changed object of the task since a time.

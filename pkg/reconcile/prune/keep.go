@@ -86,7 +86,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 	for i, o := range within { // heals replace them
 		entries[i] = o.Entry
 	}
-	a.Applier.Parallel(len(within), func(i int) object.Identity { return within[i].ID }, func(i int) {
+	a.Applier.Parallel(len(within), func(i int) {
 		d := within[i].Desired
 		switch live, err := a.Applier.Get(ctx, d.Key); {
 		case err != nil && !object.KindGone(err):

@@ -31,7 +31,7 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 			return
 		}
 		removals := make([]Removal, len(stage))
-		a.Applier.Parallel(len(stage), func(i int) object.Identity { return stage[i] }, func(i int) {
+		a.Applier.ParallelKinds(len(stage), func(i int) object.Identity { return stage[i] }, func(i int) {
 			if entry := a.Plan.State.Objects[stage[i]].Entry; a.interrupted() {
 				removals[i] = Removal{skipped: true}
 			} else if a.stillThere(ctx, entry) {

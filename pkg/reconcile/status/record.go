@@ -108,7 +108,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		p.recordObserved(r)
 		return
 	}
-	o.Problem, o.Refused, o.Unlisted = nil, nil, trigger.Cause{}
+	o.Problem, o.Refused, o.Unlisted = nil, nil, nil
 	if r.Completed {
 		o.Drift, o.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
 		entry.Configuration = r.Task.Object.Configuration // a later one creates it again
@@ -201,8 +201,8 @@ func (p *Recorder) recordFailure(r apply.Result) {
 	o.Problem = &why
 	p.Plan.NoteRefusal(o, r.Err)
 	p.Applier.Refused(o, r.Err, r.Task.Object.Key, "get", "patch", "create", "delete")
-	if r.Task.Why == plan.WhyChanged && !r.Task.Cause.Since.IsZero() {
-		o.Unlisted = r.Task.Cause
+	if cause := r.Task.Cause; r.Task.Why == plan.WhyChanged && !cause.Since.IsZero() {
+		o.Unlisted = &trigger.Cause{Unsure: true, Since: cause.Since, Before: cause.Before}
 	}
 	if r.Task.Why == plan.WhyDrift {
 		r.Task.Cause.Unanswered = r.Task.Cause.Unanswered || object.Unanswered(r.Err)
