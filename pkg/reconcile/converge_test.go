@@ -189,7 +189,7 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 	cases := map[string]struct {
 		reason, edited string
 		before, after  func(t *testing.T, o *objectLoop)
-		atOnce         bool
+		atOnce, early  bool
 		done           []string
 	}{
 		"Applied": {reason: "It is in no hand any more.", edited: "a", atOnce: true, done: []string{"status", "a", "b", "a", "c", "status"}},
@@ -197,6 +197,7 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 			t.Helper()
 			require.Equal(t, trigger.Cause{Unsure: true}, o.objectOf("c").Due.Cause, "the edit is answered")
 		}, done: []string{"status", "a", "b", "c", "status"}},
+		"Edited": {reason: "The reconcile has the edit.", edited: "c", early: true, atOnce: true, done: []string{"status", "a", "b", "c", "status"}},
 		"Refused": {reason: "It may lack objects before it. Its turn comes.", edited: "c", atOnce: true,
 			before: func(_ *testing.T, o *objectLoop) { o.denied["c"] = true }, after: func(t *testing.T, o *objectLoop) {
 				t.Helper()
@@ -216,7 +217,9 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 						if tc.before != nil {
 							tc.before(t, o)
 						}
-						o.deleted(t, tc.edited)
+						if !tc.early {
+							o.deleted(t, tc.edited)
+						}
 						o.work(t)
 						require.Equal(t, tc.atOnce, slices.Contains(o.done, tc.edited), tc.reason)
 						require.Equal(t, !tc.atOnce, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
@@ -226,6 +229,11 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 					}
 				}
 				o.edit(t, strings.ReplaceAll(colors("a", "b", "c"), "blue", "red"))
+				if tc.early {
+					o.deleted(t, tc.edited)
+					o.work(t)
+					require.Empty(t, o.done, "it is handed over")
+				}
 				require.Equal(t, tc.done, o.mustPass(t), tc.reason)
 				require.Contains(t, o.told, events.ReasonChangeReverted, "nothing is lost")
 				require.Empty(t, o.Trigger.TakeCauses(faulty).Objects)

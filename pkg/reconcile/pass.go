@@ -220,12 +220,15 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 }
 
 // reserve takes the objects of tasks from the loop of objects until release. An edit of an object that was applied before is answered there until
-// its task begins.
+// its task begins; so is the edit that a changed task knows already.
 func (p *pass) reserve(ctx context.Context, tasks []plan.Task) []*plan.Object {
 	reserved := make([]*plan.Object, len(tasks))
 	for i, t := range tasks {
 		if reserved[i], t.Known.Reserved = t.Known, true; p.plan.Early(ctx, t) {
 			t.Known.Due = &tasks[i]
+			if t.Why == plan.WhyChanged && (t.Cause.Found != nil || t.Cause.Deleted) && !t.Known.Contention.Contended() {
+				p.reconciler.Trigger.ReturnHeal(trigger.Heal{Owner: p.plan.Settings.Claimant.Owner, Key: t.Object.Key}, t.Cause)
+			}
 		}
 	}
 	return reserved

@@ -134,11 +134,16 @@ func (f *Factory) HandOver(h Heal, cause Cause) {
 
 // DelayHeal gives the cause of a contended object back to the loop of objects, for a later time.
 func (f *Factory) DelayHeal(h Heal, cause Cause, due time.Time) {
-	cause.single = true
 	if cause.Since.IsZero() { // no event reported it
 		cause.Since = time.Now()
 	}
 	f.Contend(h.Owner, h.Key, due)
+	f.ReturnHeal(h, cause)
+}
+
+// ReturnHeal gives the cause of an object to the loop of objects.
+func (f *Factory) ReturnHeal(h Heal, cause Cause) {
+	cause.single = true
 	f.pending.merge(h.Owner, Causes{Objects: map[ObjectKey]Cause{h.Key: cause}})
 	f.enqueueHeal(h, f.pending.queueOptions(h.Owner, h.Key))
 }
