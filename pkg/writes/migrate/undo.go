@@ -1,0 +1,94 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+)
+
+// Undone is the outcome of an undo.
+type Undone struct {
+	// Objects counts the objects that stay, and Deleted reports that the VidraResource existed.
+	Objects int
+	Deleted bool
+}
+
+// Undo returns the objects to their former tool. It may be repeated.
+func (c *Client) Undo(ctx context.Context, tool Tool, o Options) (*Undone, error) {
+	name := o.Name
+	if name == "" {
+		name = tool.defaultName()
+	}
+	done := &Undone{}
+	now, err := tool.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	vr, err := c.ours(ctx, name, tool)
+	switch {
+	case err != nil:
+		return nil, err
+	case vr != nil && !now.exists:
+		return nil, fmt.Errorf("%s does not exist any more, so that nothing could manage the objects: they stay with VidraResource %s, and nothing was written", tool.title(), name)
+	case vr == nil && !now.begun:
+		return nil, fmt.Errorf("%s is not moved: there is no VidraResource %s, and nothing to undo", tool.title(), name)
+	}
+	if vr != nil {
+		done.Deleted, done.Objects = true, len(vr.Status.ManagedResources)
+		if err := c.giveBack(ctx, tool, vr, o); err != nil {
+			return nil, err
+		}
+	}
+	return done, tool.start(ctx)
+}
+
+// giveBack returns the marks of a tool to the objects of a VidraResource, which it then deletes without them.
+func (c *Client) giveBack(ctx context.Context, tool Tool, vr *v1alpha1.VidraResource, o Options) error {
+	documents, err := c.documents(ctx, vr)
+	if err != nil {
+		return err
+	}
+	restore := func() error {
+		return c.each(ctx, vr, o.Progress, func(ctx context.Context, _ int, e v1alpha1.ManagedResourceStatus) error {
+			_, err := c.patchObject(ctx, e, func(live *unstructured.Unstructured) ([]byte, error) {
+				return restored(tool, vr, live, documents[object.IdentityOf(&e)])
+			})
+			return err
+		})
+	}
+	if vr.DeletionTimestamp.IsZero() {
+		if err := restore(); err != nil {
+			return fmt.Errorf("return the objects to %s: %w", tool.title(), err)
+		}
+	}
+	if err := c.writes.Orphan(ctx, vr.Name); err != nil {
+		return err
+	}
+	at := c.objects.Dynamic.Resource(v1alpha1.Resource)
+	err = at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(vr.UID)}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return c.program.VidraResourceError("delete", vr.Name, object.WithoutValues(err, ownership.Disclosure{}))
+	}
+	return c.awaitGone(ctx, vr, o.Timeout)
+}
+
+// awaitGone waits until the operator has released the objects of a VidraResource.
+func (c *Client) awaitGone(ctx context.Context, vr *v1alpha1.VidraResource, timeout time.Duration) error {
+	_, err := c.questions.Watch(ctx, vr.Name, timeout, func(now *v1alpha1.VidraResource) bool { return now.UID != vr.UID })
+	if err == nil {
+		return nil
+	}
+	if _, getErr := c.objects.Dynamic.Resource(v1alpha1.Resource).Get(ctx, vr.Name, metav1.GetOptions{}); apierrors.IsNotFound(getErr) {
+		return nil
+	}
+	return fmt.Errorf("VidraResource %s is not gone: %w: check that the operator runs, and run the command again", vr.Name, err)
+}
