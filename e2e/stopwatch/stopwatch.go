@@ -47,14 +47,12 @@ type Lap struct {
 // Time makes the edit, and blocks until the object is as wanted again or the
 // timeout is over. It returns the error of edit as it is.
 func (t Target) Time(ctx context.Context, edit func(context.Context) error) (Lap, error) {
-	before, err := t.look(ctx)
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, t.Want.GetName()).String()
+	since, err := t.look(ctx, selector)
 	if err != nil {
 		return Lap{}, err
 	}
-	w, err := t.Resource.Watch(ctx, metav1.ListOptions{
-		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, t.Want.GetName()).String(),
-		ResourceVersion: before.GetResourceVersion(),
-	})
+	w, err := t.Resource.Watch(ctx, metav1.ListOptions{FieldSelector: selector, ResourceVersion: since})
 	if err != nil {
 		return Lap{}, fmt.Errorf("watch %s: %w", t, err)
 	}
@@ -64,18 +62,18 @@ func (t Target) Time(ctx context.Context, edit func(context.Context) error) (Lap
 	return t.follow(ctx, w.ResultChan(), made)
 }
 
-// look returns the object, which has to be as wanted.
-func (t Target) look(ctx context.Context) (*unstructured.Unstructured, error) {
-	live, err := t.Resource.Get(ctx, t.Want.GetName(), metav1.GetOptions{})
+// look returns the resourceVersion of a list with the object, which has to be as wanted. The version of the object itself may be too old for a watch.
+func (t Target) look(ctx context.Context, selector string) (version string, err error) {
+	found, err := t.Resource.List(ctx, metav1.ListOptions{FieldSelector: selector})
 	switch {
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("%s does not exist: %w", t, ErrNotWanted)
 	case err != nil:
-		return nil, fmt.Errorf("get %s: %w", t, err)
-	case !Covers(live.Object, t.Want.Object):
-		return nil, fmt.Errorf("%s: %w", t, ErrNotWanted)
+		return "", fmt.Errorf("get %s: %w", t, err)
+	case len(found.Items) == 0:
+		return "", fmt.Errorf("%s does not exist: %w", t, ErrNotWanted)
+	case !Covers(found.Items[0].Object, t.Want.Object):
+		return "", fmt.Errorf("%s: %w", t, ErrNotWanted)
 	}
-	return live, nil
+	return found.GetResourceVersion(), nil
 }
 
 // follow reads events until one shows the object as wanted after another has
