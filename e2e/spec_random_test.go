@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,8 +177,23 @@ func managedConfigMaps(t *testing.T, ns string) map[string]map[string]string {
 	require.NoError(t, admin.List(t.Context(), list, client.InNamespace(ns), client.MatchingLabels{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}))
 	for _, cm := range list.Items {
 		found[cm.Name] = cm.Data
+		for key := range cm.Data {
+			if !managesKey(cm, key, func(manager string) bool { return strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) }) && managesKey(cm, key, isNobody) {
+				delete(cm.Data, key)
+			}
+		}
 	}
 	return found
+}
+
+// isNobody reports whether a field manager stands for fields without one. An object that its VidraResource left, without prune, and adopted later has them.
+func isNobody(manager string) bool { return manager == "before-first-apply" }
+
+// managesKey reports whether such a field manager owns a key of a ConfigMap.
+func managesKey(cm corev1.ConfigMap, key string, is func(manager string) bool) bool {
+	return slices.ContainsFunc(cm.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+		return is(m.Manager) && strings.Contains(string(m.FieldsV1.Raw), fmt.Sprintf("%q:{}", "f:"+key))
+	})
 }
 
 // TestSpecChangesWhileTheStatusIsPostponed changes the spec while the watch does not show an object that was applied, for which the status

@@ -80,6 +80,8 @@ type run struct {
 	// touched has the objects that users edited, held those with a finalizer of another controller, and owed the edits that histories must list.
 	touched, held map[string]bool
 	owed          map[string]owed
+	// slowed is whether the writes of operators are delayed: their events come before.
+	slowed bool
 	// settled has the objects that one VidraResource wanted alone when all was quiet.
 	settled map[string]wish
 	// word matches the names of this run.
@@ -201,6 +203,7 @@ const writeDelay = 700 * time.Millisecond
 
 // slow delays the writes of operators about the objects of the run until end.
 func (r *run) slow() (end func()) {
+	r.slowed = true
 	var rules []*faultproxy.Rule
 	for _, p := range proxies {
 		rules = append(rules, p.Inject(faultproxy.Match{Where: func(q faultproxy.Request) bool {
@@ -208,6 +211,7 @@ func (r *run) slow() (end func()) {
 		}}, faultproxy.Delay(writeDelay)))
 	}
 	return func() {
+		r.slowed = false
 		for _, rule := range rules {
 			rule.Remove()
 		}
@@ -473,7 +477,7 @@ func (r *run) edit(ctx context.Context, e edit) {
 	if admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
 		return
 	}
-	wasInOrder, at := r.inOrder(ctx, e.Object, u) || e.How == "change" && r.waits(ctx, e.Object, u), time.Now()
+	wasInOrder, at := r.inOrder(ctx, e.Object, u) || r.slowed && e.How == "change" && r.waits(ctx, e.Object, u), time.Now()
 	r.touched[e.Object] = true
 	patch := func(value any) {
 		fields := map[string]any{"metadata": map[string]any{"labels": map[string]any{"variant": value}}}
