@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -29,6 +30,28 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 	defer r.mu.Unlock()
 	s := r.states[trigger.Owner{Name: after.Name}]
 	return s != nil && s.plan.UID == after.UID && s.writes.Seen(after.ResourceVersion)
+}
+
+// noteConflict notes that a write of a VidraResource met a conflict: the cache is behind another write.
+func (r *Reconciler) noteConflict(s *ownerState, err error) {
+	if apierrors.IsConflict(err) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		s.conflicted = true
+	}
+}
+
+// endsConflict reports whether an update shows a write that the last one of this process met. Without it, the next attempt waits for the backoff of
+// failures, which has grown with each attempt on a cache that is behind.
+func (r *Reconciler) endsConflict(e event.UpdateEvent) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.states[trigger.Owner{Name: e.ObjectNew.GetName()}]
+	if s == nil || !s.conflicted || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
+		return false
+	}
+	s.conflicted = false
+	return true
 }
 
 // beginWrite notes that this process is about to write a status.
