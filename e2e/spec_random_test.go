@@ -192,7 +192,7 @@ func isNobody(manager string) bool { return manager == "before-first-apply" }
 // managesKey reports whether such a field manager owns a key of a ConfigMap.
 func managesKey(cm corev1.ConfigMap, key string, is func(manager string) bool) bool {
 	return slices.ContainsFunc(cm.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
-		return is(m.Manager) && strings.Contains(string(m.FieldsV1.Raw), fmt.Sprintf("%q:{}", "f:"+key))
+		return is(m.Manager) && strings.Contains(m.FieldsV1.GetRawString(), fmt.Sprintf("%q:{}", "f:"+key))
 	})
 }
 
