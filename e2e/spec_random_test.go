@@ -178,7 +178,7 @@ func managedConfigMaps(t *testing.T, ns string) map[string]map[string]string {
 	for _, cm := range list.Items {
 		found[cm.Name] = cm.Data
 		for key := range cm.Data {
-			if !managesKey(cm, key, func(manager string) bool { return strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) }) && managesKey(cm, key, isNobody) {
+			if managesKey(cm, beforeFirstApply, key) && !managesKey(cm, v1alpha1.FieldManagerPrefix, key) {
 				delete(cm.Data, key)
 			}
 		}
@@ -186,13 +186,13 @@ func managedConfigMaps(t *testing.T, ns string) map[string]map[string]string {
 	return found
 }
 
-// isNobody reports whether a field manager stands for fields without one. An object that its VidraResource left, without prune, and adopted later has them.
-func isNobody(manager string) bool { return manager == "before-first-apply" }
+// beforeFirstApply is the field manager of the fields that an object had before it was adopted: its VidraResource had left it there, without prune.
+const beforeFirstApply = "before-first-apply"
 
-// managesKey reports whether such a field manager owns a key of a ConfigMap.
-func managesKey(cm corev1.ConfigMap, key string, is func(manager string) bool) bool {
+// managesKey reports whether a field manager with a prefix owns a key of a ConfigMap.
+func managesKey(cm corev1.ConfigMap, prefix, key string) bool {
 	return slices.ContainsFunc(cm.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
-		return is(m.Manager) && strings.Contains(m.FieldsV1.GetRawString(), fmt.Sprintf("%q:{}", "f:"+key))
+		return strings.HasPrefix(m.Manager, prefix) && strings.Contains(m.FieldsV1.GetRawString(), fmt.Sprintf("%q:{}", "f:"+key))
 	})
 }
 
