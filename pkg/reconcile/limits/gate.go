@@ -214,8 +214,7 @@ func (g *Gate) routineSlot(h trigger.Heal) (leave func(Answer)) {
 		if !left && g.hanging < maxHanging {
 			hangs = true
 			g.hanging++
-			g.shares[h.Owner].held[routine]--
-			g.addShared(kindOf(h), routine, -1)
+			g.addShared(g.shares[h.Owner], kindOf(h), routine, -1)
 			next = g.next()
 		}
 		g.mu.Unlock()
@@ -226,8 +225,7 @@ func (g *Gate) routineSlot(h trigger.Heal) (leave func(Answer)) {
 		g.mu.Lock()
 		if left = true; hangs {
 			g.hanging--
-			g.shares[h.Owner].held[routine]++
-			g.addShared(kindOf(h), routine, 1)
+			g.addShared(g.shares[h.Owner], kindOf(h), routine, 1)
 		}
 		next := g.leaveLocked(h, routine, answer)
 		g.mu.Unlock()
@@ -321,15 +319,15 @@ func (g *Gate) fits(share *gateShare, line *gateLine, kind kindOfCluster, c clas
 
 func (g *Gate) add(share *gateShare, line *gateLine, kind kindOfCluster, c class, n int) {
 	line.held[c] += n
-	share.held[c] += n
 	if c == heals {
 		share.healed = time.Now()
 	}
-	g.addShared(kind, c, n)
+	g.addShared(share, kind, c, n)
 }
 
-// addShared adds to the slots that all VidraResources share.
-func (g *Gate) addShared(kind kindOfCluster, c class, n int) {
+// addShared adds to the slots that a kind of a VidraResource shares: with its other kinds, and with other VidraResources.
+func (g *Gate) addShared(share *gateShare, kind kindOfCluster, c class, n int) {
+	share.held[c] += n
 	g.total[c] += n
 	addTo(g.kinds, kind, c, n)
 	addTo(g.clusters, kind.cluster, c, n)

@@ -48,8 +48,8 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 	}
 	known, entry, d := *o, *o.Entry, *o.Desired
 	known.Entry = &entry
-	t.Object, t.Known, t.Cause, t.Completes = &d, &known, cause, t.Why == WhyDrift && o.Completes(cause)
-	return t, time.Time{}, true
+	t.Object, t.Known = &d, &known
+	return t.With(cause), time.Time{}, true
 }
 
 // Early reports whether an edit of the object of a task is answered before the turn of the task: the object was applied, and only other objects
