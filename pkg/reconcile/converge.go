@@ -23,7 +23,7 @@ import (
 // healWorkers are more than the gate has slots: one is always free to find out that a heal has to wait.
 const healWorkers = limits.GateSlots + 16
 
-// Converge reverts a change of one object whose configuration is applied, or whose task in a reconcile is still to begin. It waits for a slot of the
+// Converge reverts a change of one applied object, or does its task of a reconcile before the turn of the task. It waits for a slot of the
 // gate, for the lock of the lane, for a reconcile that is applying the object, and, if the object is contended, for its share of the budget. More
 // than a revert, such as a new object, a policy that has the change stay, or a failure, is handed over to a reconcile. docs/architecture.md lists
 // the waits and the handed-over edits. It returns no error, as the controller has a backoff of its own.
@@ -191,7 +191,7 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 		s.lane.mu.Lock()
 		defer s.lane.mu.Unlock()
 		defer s.lane.endLocked(one.object)
-		if one.due != nil && result.Err == nil { // it has reverted what the task knows
+		if one.due != nil && result.Err == nil { // the cause of the task is reverted
 			one.due.Cause = trigger.Cause{Unsure: true}
 		}
 		reverts, report, after = p.recordHeal(one, result)

@@ -188,35 +188,40 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.source == nil)
 	p.backstop().Compare(ctx, causes)
 	p.plan.HoldContended(causes)
-	todo := p.holdBack(p.plan.Suspend(p.plan.WebhooksLast(p.plan.Plan(ctx, causes))))
+	todo, err := p.carryOut(ctx, p.holdBack(p.plan.Suspend(p.plan.WebhooksLast(p.plan.Plan(ctx, causes)))))
+	switch {
+	case err != nil:
+		p.requeueCauses()
+		return reconcile.Result{}, err
+	case p.state.interrupted.Load():
+		p.plan.NoteApplied(todo.Apply)
+		return p.interrupted()
+	}
+	p.recordRevision(ctx)
+	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.plan.Scope.All && p.state.plan.Problems() == 0})
+}
+
+// carryOut applies and prunes, unless the reconcile is interrupted, and returns the tasks that are left after the preflight. The objects are reserved until
+// its end: causes that the reconcile gives back after it are older than those of the loop of objects.
+func (p *pass) carryOut(ctx context.Context, todo plan.Plan) (plan.Plan, error) {
 	reserved := p.reserve(ctx, todo.Apply)
 	defer func() { p.release(reserved) }()
 	todo = p.preflightAll(ctx, todo)
 	if err := p.writeAhead(ctx, todo); err != nil {
-		p.release(reserved)
-		p.requeueCauses()
-		return reconcile.Result{}, err
+		return todo, err
 	}
 	p.applyAll(ctx, todo.Apply)
 	if p.state.interrupted.Load() {
-		p.release(reserved) // the causes of the loop of objects are later than those of the reconcile
-		p.plan.NoteApplied(todo.Apply)
-		return p.interrupted()
+		return todo, nil
 	}
 	p.record.RecordBlocked(todo)
 	if todo.Prune = p.plan.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
 		todo.Prune = p.plan.RestRemovals(p.plan.SettleRemovals(todo.Prune, p.removalDelay(ctx)))
 		p.awaitHeals(todo.Prune)
 		p.remover().Prune(ctx, todo.Prune)
-		if p.watch(ctx); p.state.interrupted.Load() {
-			p.release(reserved)
-			p.plan.NoteApplied(todo.Apply)
-			return p.interrupted()
-		}
+		p.watch(ctx)
 	}
-	p.release(reserved)
-	p.recordRevision(ctx)
-	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.plan.Scope.All && p.state.plan.Problems() == 0})
+	return todo, nil
 }
 
 // reserve takes the objects of tasks from the loop of objects until release. An edit of an object that was applied before is answered there until

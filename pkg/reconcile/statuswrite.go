@@ -144,7 +144,8 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	} else {
 		p.reconciler.endWrite(p.plan.Settings.Claimant.Owner, s, changed.ResourceVersion)
 	}
-	if p.reconciler.noteConflict(s, err); apierrors.IsConflict(err) {
+	p.reconciler.noteConflict(s, err)
+	if apierrors.IsConflict(err) {
 		p.reconciler.restartState(p.plan.Settings.Claimant.Owner)
 	}
 	switch {

@@ -42,7 +42,7 @@ type Cause struct {
 // Then returns the cause of an object after a later change. It is since the first one, and has the object as it is now: causes that were given back may
 // have any order.
 func (c Cause) Then(later Cause) Cause {
-	if c.Unanswered && later.Unsure { // c has what is to be reported
+	if c.Unanswered && later.Unsure { // c has the state to be reported
 		return c
 	}
 	if c.isNewerThan(later) {

@@ -10,7 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// TestTaskWith: a task whose object has succeeded and gone since the plan is done, unless its manifest has changed.
+// TestTaskWith: the success and end of an object after the plan completes its task, except for a changed manifest.
 func TestTaskWith(t *testing.T) {
 	t.Parallel()
 	o := &Object{Desired: &desired.Object{}, Entry: &v1alpha1.ManagedResourceStatus{UID: "1"}}
