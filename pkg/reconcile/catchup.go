@@ -37,14 +37,14 @@ type catchUp struct {
 
 	// mu guards the following fields.
 	mu sync.Mutex
-	// listed are the VidraResources of the list, and version is its resourceVersion. listed is nil before the list.
+	// listed are the VidraResources of the list, or of a later read, and version is the resourceVersion of the list. listed is nil before the list.
 	listed  map[string]listedVersion
 	version string
 	// logged is the time of the latest log line.
 	logged time.Time
 }
 
-// listedVersion is a VidraResource in the list.
+// listedVersion is a VidraResource in the list, or in a later read.
 type listedVersion struct {
 	uid        types.UID
 	generation int64
@@ -52,6 +52,15 @@ type listedVersion struct {
 	version    string
 	// shown is whether the cache has shown its generation.
 	shown bool
+	// unread reports that a later version is still to be read: a write met it.
+	unread bool
+	// gone reports that a read found that it does not exist any more.
+	gone bool
+}
+
+// versionOf returns the version of a VidraResource.
+func versionOf(m metav1.Object) listedVersion {
+	return listedVersion{uid: m.GetUID(), generation: m.GetGeneration(), deleting: m.GetDeletionTimestamp() != nil, version: m.GetResourceVersion()}
 }
 
 // isOf reports whether a VidraResource has the listed spec, or a later one.
@@ -98,19 +107,46 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 	is := c.listed[vr.Name]
 	c.mu.Unlock()
 	order, incomparable := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version)
-	if behind := incomparable == nil && order < 0 && is.uid == vr.UID; !behind {
+	switch behind := incomparable == nil && order < 0; {
+	case is.uid != vr.UID:
 		return vr, nil
+	case is.gone: // its last event follows
+		return nil, nil
+	case is.unread:
+	case !behind:
+		return vr, nil
+	case !is.isOf(vr): // the event of its spec follows
+		return nil, nil
 	}
 	now := &v1alpha1.VidraResource{}
-	switch err := api.Get(ctx, client.ObjectKeyFromObject(vr), now); {
-	case apierrors.IsNotFound(err): // its last event follows
-		return nil, nil
-	case err != nil:
+	err := api.Get(ctx, client.ObjectKeyFromObject(vr), now)
+	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the VidraResource, whose status in the cache is behind the API server: %w", err)
-	case now.UID != vr.UID || now.Generation != vr.Generation || now.DeletionTimestamp.IsZero() != vr.DeletionTimestamp.IsZero():
+	}
+	read := versionOf(now)
+	if err != nil || now.UID != vr.UID {
+		read = listedVersion{uid: vr.UID, gone: true}
+	}
+	read.shown = true
+	c.mu.Lock()
+	c.listed[vr.Name] = read
+	c.mu.Unlock()
+	if read.gone || read.generation != vr.Generation || read.deleting != (vr.DeletionTimestamp != nil) {
 		return nil, nil
 	}
 	return now, nil
+}
+
+// conflicted notes that a write of a VidraResource met a conflict: the cache may be behind another write.
+func (c *catchUp) conflicted(vr *v1alpha1.VidraResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listed == nil {
+		return // the list follows
+	}
+	is := versionOf(vr)
+	is.shown, is.unread = true, true
+	c.listed[vr.Name] = is
 }
 
 // list reads the VidraResources of the API server.
@@ -125,7 +161,7 @@ func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error
 	defer cancel()
 	listed := map[string]listedVersion{}
 	version, err := cluster.VisitMetadata(ctx, of, func(m *metav1.PartialObjectMetadata) {
-		listed[m.Name] = listedVersion{uid: m.UID, generation: m.Generation, deleting: m.DeletionTimestamp != nil, version: m.ResourceVersion}
+		listed[m.Name] = versionOf(m)
 	})
 	if err != nil {
 		return err

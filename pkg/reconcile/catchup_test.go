@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -81,8 +82,8 @@ func TestCatchUp(t *testing.T) {
 		"recreated":     {"Its event follows.", of("shop", "u1", 3, "85", false), of("shop", "u9", 3, "120", false), true, true},
 		"deleted since": {"Its event follows.", of("shop", "u1", 3, "85", false), of("shop", "u1", 3, "120", true), true, true},
 	} {
-		api := fakeReader{&v1alpha1.VidraResource{ObjectMeta: tc.live}}
-		now, err := caughtUp.latest(t.Context(), resource, api, &v1alpha1.VidraResource{ObjectMeta: tc.cached})
+		api := &fakeReader{vr: &v1alpha1.VidraResource{ObjectMeta: tc.live}}
+		now, err := (&catchUp{}).latest(t.Context(), resource, api, &v1alpha1.VidraResource{ObjectMeta: tc.cached})
 		require.NoError(t, err, name)
 		switch {
 		case tc.requeued:
@@ -92,6 +93,42 @@ func TestCatchUp(t *testing.T) {
 		default:
 			require.Equal(t, tc.cached.ResourceVersion, now.ResourceVersion, "%s: %s", name, tc.reason)
 		}
+	}
+	// After a conflict, the cache of any version is behind; one read tells the state to wait for.
+	for name, tc := range map[string]struct {
+		reason       string
+		live         metav1.ObjectMeta
+		reads, again int
+		current      bool
+		next         metav1.ObjectMeta
+	}{
+		"status changed": {"It is read until the cache has it.", of("stuck", "u5", 3, "120", false), 1, 2, true, of("stuck", "u5", 3, "120", false)},
+		"spec changed":   {"Its event is awaited without requests.", of("stuck", "u5", 4, "120", false), 1, 1, false, of("stuck", "u5", 4, "121", false)},
+		"leaving":        {"Its event is awaited without requests.", of("stuck", "u5", 3, "120", true), 1, 1, false, of("stuck", "u5", 3, "120", true)},
+		"recreated":      {"Its event is awaited without requests.", of("stuck", "u9", 1, "120", false), 1, 1, false, of("stuck", "u9", 1, "120", false)},
+		"gone":           {"Its event is awaited without requests.", metav1.ObjectMeta{}, 1, 1, false, of("stuck", "u9", 1, "120", false)},
+		"no other write": {"The conflict has ended.", of("stuck", "u5", 3, "110", false), 1, 1, true, of("stuck", "u5", 3, "110", false)},
+	} {
+		cached, api := &v1alpha1.VidraResource{ObjectMeta: of("stuck", "u5", 3, "110", false)}, &fakeReader{vr: &v1alpha1.VidraResource{ObjectMeta: tc.live}}
+		caughtUp := &catchUp{}
+		latest := func(vr *v1alpha1.VidraResource) *v1alpha1.VidraResource {
+			now, err := caughtUp.latest(t.Context(), resource, api, vr)
+			require.NoError(t, err, name)
+			return now
+		}
+		require.Same(t, cached, latest(cached), name)
+		caughtUp.conflicted(cached)
+		for _, reads := range []int{tc.reads, tc.again} {
+			now := latest(cached)
+			require.Equal(t, tc.current, now != nil, "%s: %s", name, tc.reason)
+			require.Equal(t, reads, api.reads, "%s: %s", name, tc.reason)
+			if tc.current {
+				require.Equal(t, tc.live.ResourceVersion, now.ResourceVersion, name)
+			}
+		}
+		shown := &v1alpha1.VidraResource{ObjectMeta: tc.next}
+		require.Same(t, shown, latest(shown), "%s: its event came", name)
+		require.Equal(t, tc.again, api.reads, name)
 	}
 	recreated := &catchUp{}
 	for _, uid := range []types.UID{"u0", "u1"} {
@@ -106,14 +143,21 @@ func TestCatchUp(t *testing.T) {
 	require.False(t, current, "it was seen to be gone")
 }
 
-// fakeReader has one VidraResource.
-type fakeReader struct{ vr *v1alpha1.VidraResource }
+// fakeReader has one VidraResource, or none if that has no name.
+type fakeReader struct {
+	vr    *v1alpha1.VidraResource
+	reads int
+}
 
-func (f fakeReader) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (f *fakeReader) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	f.reads++
+	if f.vr.Name == "" {
+		return apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), key.Name)
+	}
 	f.vr.DeepCopyInto(obj.(*v1alpha1.VidraResource))
 	return nil
 }
 
-func (f fakeReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+func (f *fakeReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("not expected")
 }

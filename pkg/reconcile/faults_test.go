@@ -111,7 +111,7 @@ func (l *lab) requireApart(t *testing.T) {
 func (l *lab) restart() {
 	index := trigger.NewIndex()
 	l.Reconciler = &Reconciler{
-		Client: l.client, Local: l, Watches: l, Recorder: l, Index: index, Trigger: trigger.NewFactory(index), Parallel: 1, Inventories: &status.Inventories{},
+		Client: l.client, API: l.client, Local: l, Watches: l, Recorder: l, Index: index, Trigger: trigger.NewFactory(index), Parallel: 1, Inventories: &status.Inventories{},
 		Metadata: metadatafake.NewSimpleMetadataClient(l.client.Scheme()),
 	}
 }

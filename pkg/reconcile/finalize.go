@@ -102,6 +102,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	p.state.lane.apart(func() {
 		err = p.reconciler.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
+	p.noteConflict(err)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}

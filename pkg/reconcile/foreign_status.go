@@ -32,26 +32,12 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 	return s != nil && s.plan.UID == after.UID && s.writes.Seen(after.ResourceVersion)
 }
 
-// noteConflict notes that a write of a VidraResource met a conflict: the cache is behind another write.
-func (r *Reconciler) noteConflict(s *ownerState, err error) {
+// noteConflict has the next reconcile read the VidraResource from the API server, if err is the conflict of a write of it: the cache may be behind another
+// write.
+func (p *pass) noteConflict(err error) {
 	if apierrors.IsConflict(err) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		s.conflicted = true
+		p.reconciler.caughtUp.conflicted(p.plan.VR)
 	}
-}
-
-// endsConflict reports whether an update shows a write that the last one of this process met. Without it, the next attempt waits for the backoff of
-// failures, which has grown with each attempt on a cache that is behind.
-func (r *Reconciler) endsConflict(e event.UpdateEvent) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.states[trigger.Owner{Name: e.ObjectNew.GetName()}]
-	if s == nil || !s.conflicted || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
-		return false
-	}
-	s.conflicted = false
-	return true
 }
 
 // beginWrite notes that this process is about to write a status.

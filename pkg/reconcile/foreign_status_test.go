@@ -1,34 +1,13 @@
 package reconcile
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
-
-// TestEndsConflict: after a conflict, the next version of the VidraResource in the cache enqueues it, once.
-func TestEndsConflict(t *testing.T) {
-	l := newLab(t, colors("a"))
-	l.mustPass(t)
-	before := l.get(t)
-	after := before.DeepCopy()
-	after.ResourceVersion = before.ResourceVersion + "0"
-	update := event.UpdateEvent{ObjectOld: before, ObjectNew: after}
-	require.False(t, l.endsConflict(update), "no write failed")
-	l.noteConflict(l.states[faulty], errors.New("no answer"))
-	require.False(t, l.endsConflict(update), "the cache is not behind")
-	l.noteConflict(l.states[faulty], apierrors.NewConflict(v1alpha1.Resource.GroupResource(), faulty.Name, nil))
-	require.False(t, l.endsConflict(event.UpdateEvent{ObjectOld: before, ObjectNew: before}), "a resync shows nothing new")
-	require.True(t, l.endsConflict(update))
-	require.False(t, l.endsConflict(update))
-}
 
 // TestStatusWrites tells own writes from those of other clients, in whatever order the
 // answers and the events come. A step is "begin", "end VERSION", "fail", or "event

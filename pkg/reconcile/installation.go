@@ -32,7 +32,7 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 		p.plan.VR = base
 		return p.hold(ctx, nil)
 	} else if err != nil {
-		p.reconciler.noteConflict(p.state, err)
+		p.noteConflict(err)
 		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
 	p.unheld, p.listed, p.state.justHeld = false, listed, true

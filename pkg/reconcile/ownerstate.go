@@ -99,8 +99,6 @@ type ownerState struct {
 	// deletionNoted is the generation whose deletion was noted.
 	deletionNoted int64
 
-	// conflicted reports that the last write of the VidraResource met a conflict. The lock of the reconciler guards it.
-	conflicted bool
 	// justHeld reports that this process has added the finalizer, and is still to write a status.
 	justHeld bool
 	// unbegun reports that the reconciles of this process are still to consider the objects.

@@ -144,8 +144,7 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	} else {
 		p.reconciler.endWrite(p.plan.Settings.Claimant.Owner, s, changed.ResourceVersion)
 	}
-	p.reconciler.noteConflict(s, err)
-	if apierrors.IsConflict(err) {
+	if p.noteConflict(err); apierrors.IsConflict(err) {
 		p.reconciler.restartState(p.plan.Settings.Claimant.Owner)
 	}
 	switch {
