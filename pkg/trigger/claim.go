@@ -95,6 +95,8 @@ type observation struct {
 	// healthDelay is the delay until the owners are enqueued because of a change of health;
 	// 0 without one.
 	healthDelay time.Duration
+	// othersChanged is whether other managers own other fields than in the previous event, or did in between.
+	othersChanged bool
 }
 
 // Verdict is the meaning of an event for an owner.
@@ -156,9 +158,8 @@ func judge(c *claim, o observation) Verdict {
 // returns the judgement of the event, or of the last edit before it that the last apply has not
 // undone completely.
 func (c *claim) judgeEvent(o observation) judgement {
-	changed := !o.deleted && o.before != nil && o.before.others() != o.snapshot.others()
 	j := c.judgeStates(o)
-	j.othersChanged = changed
+	j.othersChanged = !o.deleted && o.othersChanged
 	return j
 }
 
@@ -218,7 +219,7 @@ func (c *claim) deferEvent(o observation) {
 		for _, s := range append([]*Snapshot{p.snapshot}, o.skipped...) {
 			skipped = appendSkipped(skipped, s)
 		}
-		o.before, o.skipped = p.before, skipped
+		o.before, o.skipped, o.othersChanged = p.before, skipped, p.othersChanged || o.othersChanged
 	}
 	c.deferredEvent = &o
 }

@@ -98,6 +98,65 @@ func TestOwnersAreToldOfHealth(t *testing.T) {
 	}
 }
 
+// TestHealthOfSkippedStates: a reconcile may have read the health, and the fields of other managers, from a state in the store that no handler receives.
+func TestHealthOfSkippedStates(t *testing.T) {
+	wet, done := func(version, message string) *unstructured.Unstructured {
+		return reporting("blue", version, "False", message)
+	}, func(version string) *unstructured.Unstructured {
+		return reporting("blue", version, "True", "")
+	}
+	cases := map[string]struct {
+		reason string
+		before *unstructured.Unstructured
+		states []*unstructured.Unstructured
+		want   time.Duration
+		others bool
+	}{
+		"New":        {"The object was unready in between.", nil, []*unstructured.Unstructured{wet("101", ""), done("102")}, statusDelay, false},
+		"Flickers":   {"It was done before, and is again.", done("101"), []*unstructured.Unstructured{wet("102", ""), done("103")}, statusDelay, false},
+		"Earlier":    {"The change is some states ago.", done("101"), []*unstructured.Unstructured{wet("102", ""), done("103"), done("104"), done("105")}, statusDelay, false},
+		"Message":    {"Another message is less urgent.", wet("101", "a"), []*unstructured.Unstructured{wet("102", "b"), wet("103", "a")}, messageDelay, false},
+		"Both":       {"The more urgent change counts.", wet("101", "a"), []*unstructured.Unstructured{done("102"), wet("103", "b"), wet("104", "a")}, statusDelay, false},
+		"Same":       {"All states are the same.", done("101"), []*unstructured.Unstructured{done("102"), done("103")}, 0, false},
+		"Others":     {"Another manager wrote a field, and released it.", othersIn("blue", "101", "a"), []*unstructured.Unstructured{othersIn("blue", "102", "a", "c"), othersIn("blue", "103", "a")}, 0, true},
+		"SameOthers": {"The same fields.", othersIn("blue", "101", "a"), []*unstructured.Unstructured{othersIn("blue", "102", "a"), othersIn("blue", "103", "a")}, 0, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.apply("blue", "100", nil)
+				var before, last *Snapshot
+				if tc.before != nil {
+					before = r.change(t, nil, tc.before)
+					time.Sleep(time.Hour)
+					synctest.Wait()
+					r.next()
+					r.TakeCauses(owner)
+				}
+				for _, u := range tc.states {
+					kept, err := r.TransformFor("", configMaps)(u)
+					require.NoError(t, err)
+					if last != nil {
+						kept.(*Snapshot).Skip(last)
+					}
+					last = kept.(*Snapshot)
+				}
+				if before == nil {
+					r.handler.OnAdd(last, false)
+				} else {
+					r.handler.OnUpdate(before, last)
+				}
+				if tc.want > 0 {
+					require.Equal(t, owner.Name, r.nextAfter(t, tc.want), tc.reason)
+				}
+				require.Equal(t, Causes{Health: tc.want > 0, Others: tc.others}, stripped(r.TakeCauses(owner)), tc.reason)
+				require.Nil(t, last.pending.Load(), "it is freed")
+			})
+		})
+	}
+}
+
 // stripped are causes without a map that is empty.
 func stripped(c Causes) Causes {
 	if len(c.Objects) == 0 {

@@ -66,6 +66,7 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 	see := func(obj any, o observation) {
 		if s, ok := obj.(*Snapshot); ok {
 			o.snapshot, o.skipped, o.received = s, s.skipped(), s.received()
+			o.healthDelay, o.othersChanged = sooner(o.healthDelay, s.healthDelay()), s.othersChanged() || o.before != nil && o.before.others() != s.others()
 			if o.received.IsZero() {
 				o.received = time.Now()
 			}

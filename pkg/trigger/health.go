@@ -328,6 +328,14 @@ func healthDelay(before, after any) time.Duration {
 	}
 }
 
+// sooner returns the shorter one of two delays, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
 // checkDelay is healthDelay of the results of checks. A result of a new check is known by the owner that has it.
 func checkDelay(before, after any) (delay time.Duration) {
 	s, ok := after.(*Snapshot)

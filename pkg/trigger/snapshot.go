@@ -52,26 +52,32 @@ type pendingObject struct {
 	skipped []*Snapshot
 	// wasSensitive is whether one of all states since then had the annotation that withholds values.
 	wasSensitive bool
+	// healthDelay is the delay until the owners are enqueued because the health changed between all states since then, and othersChanged
+	// whether the fields of other managers did: the status may have an intermediate state, from the store. 0 if the health was the same.
+	healthDelay   time.Duration
+	othersChanged bool
 }
 
 // maxSkipped is the maximum number of states of an object that wait to be judged.
 const maxSkipped = 16
 
 // Skip records an earlier state that no handler receives, so that the managers that made
-// additions before an edit, and the editors, are known. It implements watchregistry.Successor.
+// additions before an edit, and the editors, are known, and changes of the health in between. It implements watchregistry.Successor.
 func (s *Snapshot) Skip(older any) {
 	before, ok := older.(*Snapshot)
 	if !ok {
 		return
 	}
 	was, is := before.pending.Load(), s.pending.Load()
-	if was == nil && is == nil && !before.wasSensitive() {
+	delay, others := sooner(before.healthDelay(), healthDelay(before, s)), before.othersChanged() || before.others() != s.others()
+	if was == nil && is == nil && !before.wasSensitive() && delay == 0 && !others {
 		return // both are as expected, and this one has the same information
 	}
 	e := pendingObject{}
 	if is != nil {
 		e = *is
 	}
+	e.healthDelay, e.othersChanged = delay, others
 	e.skipped = appendSkipped(before.skipped(), before)
 	e.wasSensitive = before.wasSensitive()
 	s.pending.Store(&e)
@@ -103,6 +109,20 @@ func (s *Snapshot) pendingState() *unstructured.Unstructured {
 		return e.object
 	}
 	return nil
+}
+
+// healthDelay returns the delay until the owners are enqueued because the health changed between the skipped states and this one; 0 if it was the same.
+func (s *Snapshot) healthDelay() time.Duration {
+	if e := s.pending.Load(); e != nil {
+		return e.healthDelay
+	}
+	return 0
+}
+
+// othersChanged reports whether the fields of other managers changed between the skipped states and this one.
+func (s *Snapshot) othersChanged() bool {
+	e := s.pending.Load()
+	return e != nil && e.othersChanged
 }
 
 // received returns when the event of this state was received, if the state was not as expected;
