@@ -133,9 +133,7 @@ func (p *pass) await(t plan.Task) (begun plan.Task, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.awaitLocked(t.Known)
-	if due := t.Known.Due; due != nil {
-		t, t.Known.Due = t.With(due.Cause), nil
-	}
+	t = t.Known.Turn.Begin(t)
 	if done = t.Done(p.plan.Now); done {
 		p.release([]*plan.Object{t.Known})
 	}

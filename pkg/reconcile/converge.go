@@ -90,7 +90,7 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
 	o := s.plan.At(h.Key)
-	if o != nil && (o.Reserved && o.Due == nil || o.Healing) {
+	if o != nil && o.Turn.Taken() {
 		return nil // release and endHeal resume it
 	}
 	cause, found := r.Trigger.TakeHeal(h)
@@ -109,7 +109,7 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 			switch {
 			case ok:
 				s.lane.beginLocked(o)
-				return &healing{p, o, o.Due, task}
+				return &healing{p, o, o.Turn.Due(), task}
 			case !due.IsZero():
 				r.Trigger.DelayHeal(h, cause, due)
 				return nil

@@ -125,7 +125,7 @@ func TestConverge(t *testing.T) {
 		"Unapplied":   {reason: "It is applied by a reconcile.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Entry.Configuration = "former" }, handedOver: true},
 		"Problem":     {reason: "The backoff of a failed object holds.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Fail(v1alpha1.ReasonApplyFailed, "it is refused") }, handedOver: true},
 		"Terminating": {reason: "Nothing can be created in its Namespace.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Drift = &plan.Drift{} }, handedOver: true},
-		"Reserved":    {reason: "A reconcile has the object in its hand, and resumes the heal.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Reserved = true }, kept: true},
+		"Reserved":    {reason: "A reconcile has the object in its hand, and resumes the heal.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Turn.Reserve(nil) }, kept: true},
 		"Refused": {reason: "It is tried again by a reconcile, which reports the problem.", before: func(_ *testing.T, o *objectLoop) { o.denied["a"] = true },
 			done: []string{"a"}, handedOver: true},
 		"Ended": {reason: "Vidra ends.", before: func(_ *testing.T, o *objectLoop) { o.ended = true }, kept: true},
@@ -195,17 +195,17 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 		"Applied": {reason: "It is in no hand any more.", edited: "a", atOnce: true, done: []string{"status", "a", "b", "a", "c", "status"}},
 		"Unapplied": {reason: "Only other objects have it wait.", edited: "c", atOnce: true, after: func(t *testing.T, o *objectLoop) {
 			t.Helper()
-			require.Equal(t, trigger.Cause{Unsure: true}, o.objectOf("c").Due.Cause, "the edit is answered")
+			require.Equal(t, trigger.Cause{Unsure: true}, o.objectOf("c").Turn.Due().Cause, "the edit is answered")
 		}, done: []string{"status", "a", "b", "c", "status"}},
 		"Edited": {reason: "The reconcile has the edit.", edited: "c", early: true, atOnce: true, done: []string{"status", "a", "b", "c", "status"}},
 		"Refused": {reason: "It may lack objects before it. Its turn comes.", edited: "c", atOnce: true,
 			before: func(_ *testing.T, o *objectLoop) { o.denied["c"] = true }, after: func(t *testing.T, o *objectLoop) {
 				t.Helper()
-				require.True(t, o.objectOf("c").Due.Cause.Deleted, "its turn reports the edit")
+				require.True(t, o.objectOf("c").Turn.Due().Cause.Deleted, "its turn reports the edit")
 				delete(o.denied, "c")
 			},
 			done: []string{"status", "a", "b", "c", "c", "status"}},
-		"Waits": {reason: "Its turn comes.", edited: "c", before: func(_ *testing.T, o *objectLoop) { o.objectOf("c").Due = nil }, done: []string{"status", "a", "b", "c", "status"}},
+		"Waits": {reason: "Its turn comes.", edited: "c", before: func(_ *testing.T, o *objectLoop) { o.objectOf("c").Turn.Reserve(nil) }, done: []string{"status", "a", "b", "c", "status"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestReconcileEndsAfterEarlyTasks(t *testing.T) {
 		close(answered)
 		require.NoError(t, <-ended)
 		require.Equal(t, o.objectOf("c").Desired.Configuration, o.objectOf("c").Entry.Configuration)
-		require.Nil(t, o.objectOf("c").Due)
+		require.Nil(t, o.objectOf("c").Turn.Due())
 	})
 }
 

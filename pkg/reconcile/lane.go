@@ -62,17 +62,17 @@ func (l *lane) waitLocked(done func() bool) {
 
 // awaitLocked waits for the heal of an object. mu must be held.
 func (l *lane) awaitLocked(o *plan.Object) {
-	l.waitLocked(func() bool { return !o.Healing })
+	l.waitLocked(func() bool { return !o.Turn.Healing() })
 }
 
 // beginLocked and endLocked are the two ends of a heal.
 func (l *lane) beginLocked(o *plan.Object) {
-	o.Healing = true
+	o.Turn.Heal()
 	l.healing++
 }
 
 func (l *lane) endLocked(o *plan.Object) {
-	o.Healing = false
+	o.Turn.EndHeal()
 	l.healing--
 	if l.ended != nil {
 		l.ended.Broadcast()

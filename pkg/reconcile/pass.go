@@ -229,11 +229,13 @@ func (p *pass) carryOut(ctx context.Context, todo plan.Plan) (plan.Plan, error) 
 func (p *pass) reserve(ctx context.Context, tasks []plan.Task) []*plan.Object {
 	reserved := make([]*plan.Object, len(tasks))
 	for i, t := range tasks {
-		if reserved[i], t.Known.Reserved = t.Known, true; p.plan.Early(ctx, t) {
-			t.Known.Due = &tasks[i]
-			if t.Why == plan.WhyChanged && (t.Cause.Found != nil || t.Cause.Deleted) && !t.Known.Contention.Contended() {
-				p.reconciler.Trigger.ReturnHeal(trigger.Heal{Owner: p.plan.Settings.Claimant.Owner, Key: t.Object.Key}, t.Cause)
-			}
+		if reserved[i] = t.Known; !p.plan.Early(ctx, t) {
+			t.Known.Turn.Reserve(nil)
+			continue
+		}
+		t.Known.Turn.Reserve(&tasks[i])
+		if t.Why == plan.WhyChanged && (t.Cause.Found != nil || t.Cause.Deleted) && !t.Known.Contention.Contended() {
+			p.reconciler.Trigger.ReturnHeal(trigger.Heal{Owner: p.plan.Settings.Claimant.Owner, Key: t.Object.Key}, t.Cause)
 		}
 	}
 	return reserved
@@ -245,18 +247,15 @@ func (p *pass) release(reserved []*plan.Object) {
 	p.state.lane.waitLocked(func() bool {
 		waits := false
 		for _, o := range reserved {
-			if waits = waits || o.Due != nil && o.Healing; !o.Healing {
-				o.Due = nil
-			}
+			waits = o.Turn.Withdraw() || waits
 		}
 		return !waits
 	})
 	var keys []trigger.ObjectKey
 	for _, o := range reserved {
-		if o.Reserved && o.Desired != nil {
+		if o.Turn.Release() && o.Desired != nil {
 			keys = append(keys, o.Desired.Key)
 		}
-		o.Reserved, o.Due = false, nil
 	}
 	p.reconciler.Trigger.ResumeHeals(p.plan.Settings.Claimant.Owner, keys)
 }
@@ -264,7 +263,7 @@ func (p *pass) release(reserved []*plan.Object) {
 // awaitHeals waits for the heals of objects that are about to be removed: new ones begin only for objects of the manifest.
 func (p *pass) awaitHeals(ids []object.Identity) {
 	p.state.lane.waitLocked(func() bool {
-		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.plan.Objects[id].Healing })
+		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.plan.Objects[id].Turn.Healing() })
 	})
 }
 
@@ -275,7 +274,7 @@ func (p *pass) relabel(ctx context.Context) {
 		return
 	}
 	for _, o := range s.plan.Manifest {
-		o.Reserved = true
+		o.Turn.Reserve(nil)
 	}
 	reserved := slices.Clone(s.plan.Manifest)
 	defer func() { p.release(reserved) }()

@@ -90,7 +90,7 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries [
 		before := *o.BackstopSuspect
 		o.BackstopSuspect = nil
 		switch {
-		case o.Healing, o.Entry != entries[i]:
+		case o.Turn.Healing(), o.Entry != entries[i]:
 		case f.Err != nil:
 			p.Plan.Env.Metrics.BackstopFailed(d.ID.Group, d.ID.Kind)
 		case !f.Differs && !p.unexpected(d.Key, f):

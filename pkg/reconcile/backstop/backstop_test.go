@@ -105,7 +105,7 @@ func TestHealedSuspects(t *testing.T) {
 		"Healed": {"It was created again after the read.", apply.Finding{Live: fixture.LiveConfigMap("read", nil)}, func(o *plan.Object) {
 			o.Entry = &v1alpha1.ManagedResourceStatus{UID: "healed"}
 		}, "healed", false},
-		"Healing": {"It is being created again.", apply.Finding{Live: fixture.LiveConfigMap("read", nil)}, func(o *plan.Object) { o.Healing = true }, "before", false},
+		"Healing": {"It is being created again.", apply.Finding{Live: fixture.LiveConfigMap("read", nil)}, func(o *plan.Object) { o.Turn.Heal() }, "before", false},
 		"Differs": {"The change is reverted.", apply.Finding{Live: fixture.LiveConfigMap("read", nil), Version: "2", Differs: true}, func(*plan.Object) {}, "before", true},
 		"Reverted": {"The change was reverted after the read.", apply.Finding{Live: fixture.LiveConfigMap("read", nil), Version: "2", Differs: true}, func(o *plan.Object) {
 			o.Entry = &v1alpha1.ManagedResourceStatus{UID: "healed"}

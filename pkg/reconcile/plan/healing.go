@@ -18,13 +18,13 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 	t = Task{Why: WhyDrift}
 	switch {
 	case p.Heals(ctx, o):
-	case o != nil && o.Due != nil && p.Early(ctx, *o.Due):
-		t = *o.Due
+	case o != nil && o.Turn.Due() != nil && p.Early(ctx, *o.Turn.Due()):
+		t = *o.Turn.Due()
 	default:
 		return Task{}, time.Time{}, false
 	}
-	if o.Due != nil {
-		cause = o.Due.Cause.Then(cause)
+	if due := o.Turn.Due(); due != nil {
+		cause = due.Cause.Then(cause)
 	}
 	if cause.Found != nil {
 		if _, asks := cause.Found.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]; asks {

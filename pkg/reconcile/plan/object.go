@@ -78,11 +78,8 @@ type Object struct {
 	LastApply time.Time
 	// Unlisted is the cause to read the object before the next apply, because a failed one of a changed manifest has met an edit; else nil.
 	Unlisted *trigger.Cause
-	// Healing reports that the loop of objects heals the object, Reserved that a reconcile applies it, or is about to:
-	// then the loop leaves the object to it, unless Due permits an edit to be answered before.
-	Healing, Reserved bool
-	// Due is the task of that reconcile until it begins, if an edit has the loop of objects do it earlier, and else nil.
-	Due *Task
+	// Turn is whose turn it is to write to the object.
+	Turn Turn
 	// Delayed reports that the loop of objects reverts the object, which is contended, at a later time.
 	Delayed bool
 	// KindGoneSince is since when the kind of an object that is to be removed is unserved;
@@ -103,7 +100,7 @@ func (o *Object) WasSensitive() ownership.Sensitivity {
 
 // unused reports whether nothing is known of the object that a later reconcile needs.
 func (o *Object) unused() bool {
-	return o.Desired == nil && o.Entry == nil && o.Problem == nil && o.Drift == nil && o.Contention == nil && !o.Healing
+	return o.Desired == nil && o.Entry == nil && o.Problem == nil && o.Drift == nil && o.Contention == nil && !o.Turn.Healing()
 }
 
 // Fail notes a problem of the object.

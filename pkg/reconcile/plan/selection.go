@@ -41,7 +41,7 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 	unsynced := false
 	for _, o := range p.State.Manifest {
 		d := o.Desired
-		heals := (o.Healing || healed[d.Key]) && !p.State.Unjudged // otherwise the status would lose the additions in it that stay
+		heals := (o.Turn.Healing() || healed[d.Key]) && !p.State.Unjudged // otherwise the status would lose the additions in it that stay
 		if _, seen := causes[d.Key]; seen || heals || o.Drift != nil && !o.Drift.Unobserved && p.Settings.Watched {
 			continue // its events report what becomes of it
 		}
