@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 	catchUpRetry = 100 * time.Millisecond
 	// catchUpTimeout bounds the list of the VidraResources.
 	catchUpTimeout = 30 * time.Second
-	// catchUpLog is how often a cache that stays behind is logged.
+	// catchUpLog is how often a cache that stays behind is logged, and how often a VidraResource is read whose event it awaits.
 	catchUpLog = time.Minute
 )
 
@@ -52,10 +54,10 @@ type listedVersion struct {
 	version    string
 	// shown is whether the cache has shown its generation.
 	shown bool
-	// unread reports that a later version is still to be read: a write met it.
-	unread bool
-	// gone reports that a read found that it does not exist any more.
-	gone bool
+	// unread reports that its state is still to be read: a write met another one. awaited is the time of the next read after one that found another
+	// VidraResource or spec, unless the cache shows another version than version before; zero before the first read.
+	unread  bool
+	awaited time.Time
 }
 
 // versionOf returns the version of a VidraResource.
@@ -89,17 +91,22 @@ func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr
 		c.listed[vr.Name] = is
 		return true, nil
 	}
+	c.logLocked(ctx, vr.ResourceVersion, c.version)
+	return false, nil
+}
+
+// logLocked logs that the cache is behind. c.mu must be held.
+func (c *catchUp) logLocked(ctx context.Context, seen, known string) {
 	if now := time.Now(); now.Sub(c.logged) >= catchUpLog {
 		c.logged = now
-		log.FromContext(ctx).Info("The watch of VidraResources is behind the API server: they are reconciled when it has caught up", "listed", c.version, "seen", vr.ResourceVersion)
+		log.FromContext(ctx).Info("The watch of VidraResources is behind the API server: they are reconciled when it has caught up", "known", known, "seen", seen)
 	}
-	return false, nil
 }
 
 // latest returns a VidraResource in the latest state that is known; nil while the cache is behind the API server. While the cache has a former status alone, it
 // is read from the API server: a former status is no knowledge about the objects, and an edit since then would be overwritten without a record. It fails
-// if a read fails.
-func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api client.Reader, vr *v1alpha1.VidraResource) (*v1alpha1.VidraResource, error) {
+// if a read fails. has reports whether the operator may reconcile a VidraResource that the cache does not show yet.
+func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api client.Reader, vr *v1alpha1.VidraResource, has func(*v1alpha1.VidraResource) bool) (*v1alpha1.VidraResource, error) {
 	if reached, err := c.reached(ctx, of, vr); err != nil || !reached {
 		return nil, err
 	}
@@ -108,32 +115,29 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 	c.mu.Unlock()
 	order, incomparable := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version)
 	switch behind := incomparable == nil && order < 0; {
-	case is.uid != vr.UID:
+	case is.uid != vr.UID, !is.unread && !behind:
 		return vr, nil
-	case is.gone: // its last event follows
-		return nil, nil
-	case is.unread:
-	case !behind:
-		return vr, nil
-	case !is.isOf(vr): // the event of its spec follows
+	case is.unread && is.version == vr.ResourceVersion && time.Now().Before(is.awaited):
 		return nil, nil
 	}
 	now := &v1alpha1.VidraResource{}
 	err := api.Get(ctx, client.ObjectKeyFromObject(vr), now)
-	if err != nil && !apierrors.IsNotFound(err) {
+	gone := apierrors.IsNotFound(err) && object.IsObject(err, vr.Name)
+	if err != nil && !gone {
 		return nil, fmt.Errorf("read the VidraResource, whose status in the cache is behind the API server: %w", err)
 	}
 	read := versionOf(now)
-	if err != nil || now.UID != vr.UID {
-		read = listedVersion{uid: vr.UID, gone: true}
+	current := !gone && read.uid == vr.UID && read.generation == vr.Generation && read.deleting == (vr.DeletionTimestamp != nil) && has(now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !current { // its event follows
+		c.logLocked(ctx, vr.ResourceVersion, read.version)
+		read = versionOf(vr)
+		read.unread, read.awaited = true, time.Now().Add(catchUpLog)
+		now = nil
 	}
 	read.shown = true
-	c.mu.Lock()
 	c.listed[vr.Name] = read
-	c.mu.Unlock()
-	if read.gone || read.generation != vr.Generation || read.deleting != (vr.DeletionTimestamp != nil) {
-		return nil, nil
-	}
 	return now, nil
 }
 
@@ -141,12 +145,16 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 func (c *catchUp) conflicted(vr *v1alpha1.VidraResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.listed == nil {
-		return // the list follows
-	}
 	is := versionOf(vr)
 	is.shown, is.unread = true, true
-	c.listed[vr.Name] = is
+	c.listed[vr.Name] = is // a reconcile follows the list
+}
+
+// awaits is a predicate of the controller. It reports whether an update shows a state that a write or a read met before the cache.
+func (c *catchUp) awaits(e event.UpdateEvent) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listed[e.ObjectNew.GetName()].unread && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 }
 
 // list reads the VidraResources of the API server.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -83,7 +85,7 @@ func TestCatchUp(t *testing.T) {
 		"deleted since": {"Its event follows.", of("shop", "u1", 3, "85", false), of("shop", "u1", 3, "120", true), true, true},
 	} {
 		api := &fakeReader{vr: &v1alpha1.VidraResource{ObjectMeta: tc.live}}
-		now, err := (&catchUp{}).latest(t.Context(), resource, api, &v1alpha1.VidraResource{ObjectMeta: tc.cached})
+		now, err := (&catchUp{}).latest(t.Context(), resource, api, &v1alpha1.VidraResource{ObjectMeta: tc.cached}, everyShard)
 		require.NoError(t, err, name)
 		switch {
 		case tc.requeued:
@@ -93,42 +95,6 @@ func TestCatchUp(t *testing.T) {
 		default:
 			require.Equal(t, tc.cached.ResourceVersion, now.ResourceVersion, "%s: %s", name, tc.reason)
 		}
-	}
-	// After a conflict, the cache of any version is behind; one read tells the state to wait for.
-	for name, tc := range map[string]struct {
-		reason       string
-		live         metav1.ObjectMeta
-		reads, again int
-		current      bool
-		next         metav1.ObjectMeta
-	}{
-		"status changed": {"It is read until the cache has it.", of("stuck", "u5", 3, "120", false), 1, 2, true, of("stuck", "u5", 3, "120", false)},
-		"spec changed":   {"Its event is awaited without requests.", of("stuck", "u5", 4, "120", false), 1, 1, false, of("stuck", "u5", 4, "121", false)},
-		"leaving":        {"Its event is awaited without requests.", of("stuck", "u5", 3, "120", true), 1, 1, false, of("stuck", "u5", 3, "120", true)},
-		"recreated":      {"Its event is awaited without requests.", of("stuck", "u9", 1, "120", false), 1, 1, false, of("stuck", "u9", 1, "120", false)},
-		"gone":           {"Its event is awaited without requests.", metav1.ObjectMeta{}, 1, 1, false, of("stuck", "u9", 1, "120", false)},
-		"no other write": {"The conflict has ended.", of("stuck", "u5", 3, "110", false), 1, 1, true, of("stuck", "u5", 3, "110", false)},
-	} {
-		cached, api := &v1alpha1.VidraResource{ObjectMeta: of("stuck", "u5", 3, "110", false)}, &fakeReader{vr: &v1alpha1.VidraResource{ObjectMeta: tc.live}}
-		caughtUp := &catchUp{}
-		latest := func(vr *v1alpha1.VidraResource) *v1alpha1.VidraResource {
-			now, err := caughtUp.latest(t.Context(), resource, api, vr)
-			require.NoError(t, err, name)
-			return now
-		}
-		require.Same(t, cached, latest(cached), name)
-		caughtUp.conflicted(cached)
-		for _, reads := range []int{tc.reads, tc.again} {
-			now := latest(cached)
-			require.Equal(t, tc.current, now != nil, "%s: %s", name, tc.reason)
-			require.Equal(t, reads, api.reads, "%s: %s", name, tc.reason)
-			if tc.current {
-				require.Equal(t, tc.live.ResourceVersion, now.ResourceVersion, name)
-			}
-		}
-		shown := &v1alpha1.VidraResource{ObjectMeta: tc.next}
-		require.Same(t, shown, latest(shown), "%s: its event came", name)
-		require.Equal(t, tc.again, api.reads, name)
 	}
 	recreated := &catchUp{}
 	for _, uid := range []types.UID{"u0", "u1"} {
@@ -143,19 +109,92 @@ func TestCatchUp(t *testing.T) {
 	require.False(t, current, "it was seen to be gone")
 }
 
-// fakeReader has one VidraResource, or none if that has no name.
+// everyShard is the shard of an operator without one.
+func everyShard(*v1alpha1.VidraResource) bool { return true }
+
+// TestCatchUpAfterAConflict: the API server is read until the cache has caught up. Where the read shows another spec, the cache is awaited, and the read is repeated
+// after its next event, and after a minute: a read may be wrong, as that of a proxy.
+func TestCatchUpAfterAConflict(t *testing.T) {
+	t.Parallel()
+	deletion := metav1.Now()
+	of := func(uid types.UID, generation int64, version string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: "shop", UID: uid, Generation: generation, ResourceVersion: version}
+	}
+	leaving := of("u5", 3, "120")
+	leaving.DeletionTimestamp = &deletion
+	cached := of("u5", 3, "110")
+	notFound := apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), "shop")
+	ofProxy := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1alpha1.Resource.GroupResource(), "shop", "404 page not found", 0, true)
+	cases := map[string]struct {
+		reason   string
+		live     metav1.ObjectMeta
+		fails    error
+		left     bool
+		current  bool
+		reads    int
+		awaited  bool
+		nextRead bool
+	}{
+		"status changed":    {reason: "It is read until the cache has it.", live: of("u5", 3, "120"), current: true, reads: 2, nextRead: true},
+		"no other write":    {reason: "The conflict has ended.", live: cached, current: true, reads: 1},
+		"spec changed":      {reason: "Its event is awaited.", live: of("u5", 4, "120"), reads: 1, awaited: true, nextRead: true},
+		"leaving":           {reason: "Its event is awaited.", live: leaving, reads: 1, awaited: true, nextRead: true},
+		"recreated":         {reason: "Its event is awaited.", live: of("u9", 1, "120"), reads: 1, awaited: true, nextRead: true},
+		"gone":              {reason: "Its event is awaited.", fails: notFound, reads: 1, awaited: true, nextRead: true},
+		"left the shard":    {reason: "Another operator reconciles it.", live: of("u5", 3, "120"), left: true, reads: 1, awaited: true, nextRead: true},
+		"answer of a proxy": {reason: "It is no answer of the API server.", fails: ofProxy, reads: 2, awaited: true, nextRead: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, api := &catchUp{listed: map[string]listedVersion{}, version: "100"}, &fakeReader{vr: &v1alpha1.VidraResource{ObjectMeta: tc.live}, fails: tc.fails}
+			latest := func(is metav1.ObjectMeta) *v1alpha1.VidraResource {
+				now, err := c.latest(t.Context(), nil, api, &v1alpha1.VidraResource{ObjectMeta: is}, func(*v1alpha1.VidraResource) bool { return !tc.left })
+				require.Equal(t, tc.fails != nil && !errors.Is(tc.fails, notFound) && api.reads > 0, err != nil, tc.reason)
+				return now
+			}
+			next := func(version string) bool {
+				after := of("u5", 3, version)
+				return c.awaits(event.UpdateEvent{ObjectOld: &v1alpha1.VidraResource{ObjectMeta: cached}, ObjectNew: &v1alpha1.VidraResource{ObjectMeta: after}})
+			}
+			require.NotNil(t, latest(cached))
+			require.False(t, next("111"), "no write met a conflict")
+			c.conflicted(&v1alpha1.VidraResource{ObjectMeta: cached})
+			require.True(t, next("111"))
+			require.False(t, next("110"), "a resync shows nothing new")
+			for range 2 {
+				now := latest(cached)
+				require.Equal(t, tc.current, now != nil, tc.reason)
+				if tc.current {
+					require.Equal(t, tc.live.ResourceVersion, now.ResourceVersion, tc.reason)
+				}
+			}
+			require.Equal(t, tc.reads, api.reads, tc.reason)
+			require.Equal(t, tc.awaited, next("111"), tc.reason)
+			latest(of("u5", 3, "111"))
+			require.Equal(t, tc.nextRead, api.reads > tc.reads, "another version that is not the last one")
+
+			api.fails, api.vr.ObjectMeta, tc.left, tc.fails = nil, of("u5", 3, "130"), false, nil
+			is := c.listed["shop"]
+			is.awaited = time.Now().Add(-time.Second)
+			c.listed["shop"] = is
+			require.NotNil(t, latest(of("u5", 3, "111")), "whatever was read before")
+			require.Equal(t, "130", latest(of("u5", 3, "130")).ResourceVersion)
+			require.False(t, next("131"))
+		})
+	}
+}
+
+// fakeReader has one VidraResource, or fails.
 type fakeReader struct {
 	vr    *v1alpha1.VidraResource
+	fails error
 	reads int
 }
 
-func (f *fakeReader) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+func (f *fakeReader) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	f.reads++
-	if f.vr.Name == "" {
-		return apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), key.Name)
-	}
 	f.vr.DeepCopyInto(obj.(*v1alpha1.VidraResource))
-	return nil
+	return f.fails
 }
 
 func (f *fakeReader) List(context.Context, client.ObjectList, ...client.ListOption) error {

@@ -75,7 +75,7 @@ func (p *pass) leftShard(ctx context.Context) (bool, error) {
 	if err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, now); err != nil {
 		return false, fmt.Errorf("read VidraResource %s, which another shard may reconcile: %w", p.plan.Settings.Claimant.Owner.Name, err)
 	}
-	return !p.reconciler.Assignment.Shard.Has(now), nil
+	return !p.reconciler.Assignment.Has(now), nil
 }
 
 // beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the

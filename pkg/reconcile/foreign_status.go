@@ -32,11 +32,12 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 	return s != nil && s.plan.UID == after.UID && s.writes.Seen(after.ResourceVersion)
 }
 
-// noteConflict has the next reconcile read the VidraResource from the API server, if err is the conflict of a write of it: the cache may be behind another
-// write.
+// noteConflict has the next reconcile read the VidraResource from the API server, and make its state anew, if err is the conflict of a write of it: the
+// cache may be behind another write.
 func (p *pass) noteConflict(err error) {
 	if apierrors.IsConflict(err) {
 		p.reconciler.caughtUp.conflicted(p.plan.VR)
+		p.reconciler.restartState(p.plan.Settings.Claimant.Owner)
 	}
 }
 

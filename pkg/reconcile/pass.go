@@ -336,7 +336,8 @@ func (p *pass) stale(ctx context.Context) error {
 		return fmt.Errorf("read the VidraResource: %w", err)
 	case now.UID != p.plan.VR.UID:
 		return errors.New("the VidraResource was deleted, and another one of its name was created")
-	case now.Generation != p.plan.VR.Generation, now.DeletionTimestamp.IsZero() != p.plan.VR.DeletionTimestamp.IsZero(), p.reconciler.Assignment.Reconciles(now) != p.reconciler.Assignment.Reconciles(p.plan.VR):
+	case now.Generation != p.plan.VR.Generation, now.DeletionTimestamp.IsZero() != p.plan.VR.DeletionTimestamp.IsZero(), p.reconciler.Assignment.Reconciles(now) != p.reconciler.Assignment.Reconciles(p.plan.VR),
+		!p.reconciler.Assignment.Has(now):
 		return errors.New("the VidraResource has changed since it was read")
 	}
 	return nil

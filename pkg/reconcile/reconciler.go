@@ -171,7 +171,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		r.restartState(owner)
 		r.Trigger.Release(owner)
 	}
-	vr, err := r.caughtUp.latest(ctx, r.Metadata.Resource(v1alpha1.Resource), r.API, vr)
+	vr, err := r.caughtUp.latest(ctx, r.Metadata.Resource(v1alpha1.Resource), r.API, vr, r.Assignment.Has)
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err

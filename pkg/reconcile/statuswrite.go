@@ -144,9 +144,7 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	} else {
 		p.reconciler.endWrite(p.plan.Settings.Claimant.Owner, s, changed.ResourceVersion)
 	}
-	if p.noteConflict(err); apierrors.IsConflict(err) {
-		p.reconciler.restartState(p.plan.Settings.Claimant.Owner)
-	}
+	p.noteConflict(err)
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err): // otherwise its kind is served no more

@@ -37,6 +37,9 @@ func (a *Assignment) Reconciles(vr *v1alpha1.VidraResource) bool {
 	return v1alpha1.InstallationOf(vr) == a.Installation
 }
 
+// Has reports whether a VidraResource as the API server has it belongs to the shard. The cache may still show one that has left it.
+func (a *Assignment) Has(vr *v1alpha1.VidraResource) bool { return a.Shard == "" || a.Shard.Has(vr) }
+
 // Holds reports whether the finalizer of the installation is still on a VidraResource.
 func (a *Assignment) Holds(vr *v1alpha1.VidraResource) bool {
 	return controllerutil.ContainsFinalizer(vr, a.Installation.Finalizer())

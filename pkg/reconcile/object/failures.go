@@ -80,10 +80,10 @@ func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 }
 
 // IsObject reports whether a NotFound error is about the object name rather than
-// about its resource, for which the API server answers without details.
+// about its resource, for which the API server answers without details. To a text, as of a proxy, the client adds the name itself.
 func IsObject(err error, name string) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
+	return !apierrors.IsUnexpectedServerError(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
 }
 
 // isAboutObject reports whether a NotFound error names an object, of any kind: the API server answers so where an object names another
