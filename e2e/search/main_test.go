@@ -107,7 +107,7 @@ func (p *process) start(ctx context.Context) (err error) {
 		return nil
 	}
 	p.Operator, err = cluster.StartOperator(ctx, testenv.OperatorOptions{
-		Binary: operatorBinary, Config: p.proxy.Config(), Args: append([]string{"--kubeconfig-namespace=" + testenv.OperatorNamespace}, p.args...),
+		Binary: operatorBinary, Config: p.proxy.Config(), Args: append([]string{"--kubeconfig-namespace=" + testenv.OperatorNamespace, "--zap-log-level=debug"}, p.args...),
 	})
 	return err
 }

@@ -172,7 +172,11 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 		})
 		each(func(s *scene) { s.requireUnwritten(ctx, mark) })
 	}
-	each(func(s *scene) { s.end(ctx) })
+	if each(func(s *scene) { s.end(ctx) }) {
+		var counts map[string]int
+		once(func() { counts = countReconciles(&scenes[0].failing) })
+		each(func(s *scene) { s.requireFewReconciles(counts) })
+	}
 	for _, s := range scenes {
 		if s.failed.Load() {
 			failed = append(failed, s.plan)

@@ -113,7 +113,7 @@ func TestCatchUp(t *testing.T) {
 func everyShard(*v1alpha1.VidraResource) bool { return true }
 
 // TestCatchUpAfterAConflict: the API server is read until the cache has caught up. Where the read shows another spec, the cache is awaited, and the read is repeated
-// after its next event, and after a minute: a read may be wrong, as that of a proxy.
+// after its next event, and after a minute: a read may be wrong: a proxy answers, too.
 func TestCatchUpAfterAConflict(t *testing.T) {
 	t.Parallel()
 	deletion := metav1.Now()

@@ -235,12 +235,17 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 				obstacles[key] = struct{}{}
 			}
 		}
+		if !r.evidence.shown {
+			continue
+		}
+		// An event may have arrived before. Of an object that was read, its watch may also be behind. The next attempt may have to wait for another
+		// reason, as while the VidraResource is suspended: one change makes one reconcile.
+		if now := p.evidenceOf(r); now.object != r.evidence.object && (now.shown || !r.deleting) {
+			changed, delay = true, max(delay, map[bool]time.Duration{true: readAgain}[r.deleting])
+			r.evidence, r.attempts = now, 0
+		}
 		if r.evidence.shown {
 			refused[r.key] = r.evidence.object
-			// An event may have arrived before. Of an object that was read, its watch may also be behind.
-			if now := p.evidenceOf(r); now.object != r.evidence.object && (now.shown || !r.deleting) {
-				changed, delay = true, max(delay, map[bool]time.Duration{true: readAgain}[r.deleting])
-			}
 		}
 	}
 	p.Env.Trigger.AwaitRefused(p.Settings.Claimant.Owner, refused)

@@ -1,8 +1,8 @@
 package plan
 
-// Turn is whose turn it is to write to an object. The lock of the lane guards it; the zero value is that of an object that nothing is written to.
+// Turn is whose turn it is to write to an object. The lock of the lane guards it. The zero value is free.
 //
-//	nobody's       the loop of objects begins the heal of an edit
+//	free           the loop of objects begins the heal of an edit
 //	waiting        a reconcile has reserved the object, with a task that the loop does earlier if the object is edited
 //	a reconcile's  it applies the object, or has reserved it without such a task: the loop leaves edits for the time after Release
 //	the loop's     it heals the object, or does the task that waits: the reconcile leaves its own turn for the time after EndHeal
