@@ -154,7 +154,8 @@ func (c *catchUp) conflicted(vr *v1alpha1.VidraResource) {
 func (c *catchUp) awaits(e event.UpdateEvent) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.listed[e.ObjectNew.GetName()].unread && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+	is := c.listed[e.ObjectNew.GetName()]
+	return is.unread && is.uid == e.ObjectOld.GetUID() && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 }
 
 // list reads the VidraResources of the API server.

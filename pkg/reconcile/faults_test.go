@@ -31,6 +31,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -395,4 +396,28 @@ func TestStringDataIsOurs(t *testing.T) {
 	}}
 	desired.MergeStringData(u)
 	require.Equal(t, map[string]any{"data": map[string]any{"kept": "a2VwdA==", "both": "bmV3", "text": "aGk="}}, u.Object)
+}
+
+// TestConflictIsNoLostInventory: a VidraResource whose first status met a conflict has a finalizer without an inventory. Its inventory was not lost: objects that
+// a former VidraResource of its name has left are none of it.
+func TestConflictIsNoLostInventory(t *testing.T) {
+	l := newLab(t, colors("a"))
+	vr := l.get(t)
+	vr.Finalizers = nil
+	require.NoError(t, l.client.Update(t.Context(), vr))
+	recovers := func() bool {
+		p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
+		defer p.state.lane.leave()
+		return p.state.recoversInventory
+	}
+	require.False(t, recovers())
+	vr = l.get(t)
+	vr.Finalizers = []string{l.Assignment.Installation.Finalizer()}
+	require.NoError(t, l.client.Update(t.Context(), vr))
+	l.restartState(faulty)
+	require.False(t, recovers(), "this process has seen it without a finalizer")
+	l.restart()
+	require.True(t, recovers(), "another process may have applied its objects")
+	l.restartState(faulty)
+	require.True(t, recovers())
 }

@@ -107,8 +107,9 @@ type ownerState struct {
 	loaded bool
 	// writes are the writes of the status.
 	writes status.Writes
-	// recoversInventory reports that the inventory was emptied before this process began.
-	recoversInventory bool
+	// recoversInventory reports that the inventory was emptied before this process began: its first state of the VidraResource, emptied, had a finalizer
+	// without an inventory.
+	recoversInventory, emptied bool
 }
 
 // usable reports whether the last read may be used while the manifest is unreadable.
@@ -125,6 +126,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 		writes:            status.Writes{Begun: time.Now(), Read: vr.ResourceVersion},
 		recoversInventory: slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0,
 	}
+	s.emptied = s.recoversInventory
 	for _, entry := range owners.FirstInventory(vr) {
 		s.plan.Track(object.IdentityOf(&entry)).Entry = &entry
 	}
@@ -134,6 +136,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 // inherit adopts the unreported results of a former state.
 func (s *ownerState) inherit(old *ownerState) {
 	s.checks = old.checks
+	s.recoversInventory, s.emptied, s.justHeld, s.deletionNoted = s.recoversInventory && old.emptied, old.emptied, old.justHeld, old.deletionNoted
 	old.plan.DropFoundAgain()
 	s.plan.PendingEvents, s.plan.Unreported.Heals, s.plan.Unreported.History = old.plan.PendingEvents, old.plan.Unreported.Heals, old.plan.Unreported.History
 	s.plan.Unreported.LastHeal, s.plan.Unreported.HealedAt, s.plan.Schedule.Flush = old.plan.Unreported.LastHeal, old.plan.Unreported.HealedAt, old.plan.Schedule.Flush

@@ -306,7 +306,7 @@ func (r *Reconciler) restartState(owner trigger.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.states[owner]; s != nil {
-		s.plan.UID, s.outdated = "", s.plan.UID
+		s.plan.UID, s.outdated = "", cmp.Or(s.plan.UID, s.outdated)
 	}
 }
 

@@ -1,9 +1,11 @@
 package metawatch
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +33,11 @@ type Key struct {
 	Cluster         string
 	GVR             schema.GroupVersionResource
 	Namespace, Name string
+}
+
+// Compare orders keys, in any order that stays the same.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(strings.Compare(k.Cluster, other.Cluster), strings.Compare(k.GVR.String(), other.GVR.String()), strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name))
 }
 
 // Watches are the watches of all owners. They are safe for concurrent use. The zero value needs Changed.

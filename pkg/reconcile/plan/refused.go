@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -219,7 +220,7 @@ func (p *Planner) StillDeleting(o *Object) bool {
 func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatch.Key]) {
 	refused := map[trigger.ObjectKey]trigger.Evidence{}
 	obstacles := map[metawatch.Key]struct{}{}
-	for key := range more {
+	for _, key := range slices.SortedFunc(more, metawatch.Key.Compare) { // the same ones each time
 		if len(obstacles) < maxObstacles {
 			obstacles[key] = struct{}{}
 		}

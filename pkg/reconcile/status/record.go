@@ -94,7 +94,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		ownership.SetUser(ownership.UserOf(r.Task.Cause.Found), r.Fields, r.Reverted, r.Additions)
 	}
 	o := r.Task.Known
-	entry := o.Entry
+	entry, awaited := o.Entry, o.AwaitsRelease
 	o.AwaitsRelease, o.Foreign = false, false
 	switch {
 	case errors.Is(r.Err, apply.ErrForeign):
@@ -102,7 +102,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		p.Plan.Env.Index.Forget(p.Plan.Settings.Claimant.Owner, r.Task.Object.Key)
 		return
 	case r.Err != nil:
-		p.recordFailure(r)
+		p.recordFailure(r, awaited)
 		return
 	case !r.Decision.Reverts():
 		p.recordObserved(r)
@@ -194,8 +194,9 @@ func (p *Recorder) emit(r apply.Result) {
 	}
 }
 
-// recordFailure notes that a task failed. The object is tried again later.
-func (p *Recorder) recordFailure(r apply.Result) {
+// recordFailure notes that a task failed. The object is tried again later. awaited reports that the last attempt had another VidraResource release the
+// object, too: that one releases it when it can, and two of them that swap objects would enqueue each other without end.
+func (p *Recorder) recordFailure(r apply.Result, awaited bool) {
 	o, entry := r.Task.Known, r.Task.Known.Entry
 	why := failureOf(r)
 	o.Problem = &why
@@ -209,8 +210,9 @@ func (p *Recorder) recordFailure(r apply.Result) {
 		p.Plan.PendingDrift[r.Task.Object.Key] = r.Task.Cause
 	}
 	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
-		o.AwaitsRelease = true
-		p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
+		if o.AwaitsRelease = true; !awaited {
+			p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
+		}
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.Unread {
