@@ -10,7 +10,7 @@ import (
 )
 
 // mostReconciles bounds the reconciles of one VidraResource in a plan: about 30 are usual, and a loop makes 100 a second, perhaps without any request.
-const mostReconciles = 150
+const mostReconciles = 80
 
 // requireFewReconciles requires that operators have reconciled each VidraResource of a run at most mostReconciles times, by their logs.
 func (r *run) requireFewReconciles(counts map[string]int) {

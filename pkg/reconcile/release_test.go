@@ -1,0 +1,44 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// TestReleaseIsAskedForOnce: two VidraResources that swap objects enqueue each other once. Each releases its object when it can.
+func TestReleaseIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a"))
+	p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
+	defer p.state.lane.leave()
+	d := &desired.Object{}
+	d.ID = object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "page"}
+	o := p.state.plan.Track(d.ID)
+	o.Desired = d
+	for _, tc := range []struct {
+		reason  string
+		leaving bool
+		asks    bool
+	}{
+		{"It is asked at the first conflict.", true, true},
+		{"It knows.", true, false},
+		{"It has the object in its manifest again.", false, false},
+		{"It drops it again.", true, true},
+	} {
+		o.Entry = object.NewEntry(d.ID, d.GVK)
+		conflict := &owners.Conflict{Manager: "vidra/other", Leaving: tc.leaving} // without the name of the other one
+		p.record.RecordResult(apply.Result{Task: plan.Task{Object: d, Known: o, Why: plan.WhyChanged}, Err: conflict})
+		require.Equal(t, tc.leaving, o.AwaitsRelease, tc.reason)
+		require.Equal(t, tc.asks, l.Trigger.TakeCauses(trigger.Owner{}).Retry, tc.reason)
+	}
+}
