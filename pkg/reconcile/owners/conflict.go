@@ -25,6 +25,8 @@ type Conflict struct {
 	elsewhere    bool
 	// Leaving reports that the other VidraResource will release the object.
 	Leaving bool
+	// unread reports that its manifest is unreadable, and its values unknown.
+	unread bool
 	// Manager is the field manager that owns the field.
 	Manager string
 }
@@ -37,6 +39,10 @@ func (r *Conflict) Error() string {
 	}
 	if r.Leaving {
 		return fmt.Sprintf("VidraResource %s owns it, and releases it, because its manifest does not have it any more: it is applied then", r.other)
+	}
+	if r.unread {
+		return fmt.Sprintf("VidraResource %s owns it, another client has edited it, and the manifest of that VidraResource cannot be read, so that its values are unknown: "+
+			"correct that manifest, or take the object out of it", r.other)
 	}
 	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
 }
@@ -66,12 +72,15 @@ func (o *CoOwner) Agrees(live, applied *unstructured.Unstructured, field string)
 }
 
 // RivalOf returns a Conflict if one of others owns an object that was edited since its apply, and its latest manifest has another value
-// of a field than applied has. Until it has reverted the edit, managedFields show only a part of its fields: an edit would
+// of a field than applied has, or is unreadable. Until it has reverted the edit, managedFields show only a part of its fields: an edit would
 // give the object to the VidraResource that applies it first.
 func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 	for _, other := range others {
-		if !other.Recorded || other.Genuine && !other.UnderWay || other.wanted == nil {
+		switch {
+		case !other.Recorded, other.Genuine && !other.UnderWay, other.Leaving, other.Genuine && other.wanted == nil:
 			continue
+		case other.wanted == nil:
+			return &Conflict{Manager: other.Manager, other: other.Name, unread: true}
 		}
 		if field, differs := ownership.Disagreement(other.wanted, applied); differs {
 			return &Conflict{Manager: other.Manager, other: other.Name, field: field}

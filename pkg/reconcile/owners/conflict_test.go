@@ -108,8 +108,17 @@ func TestContested(t *testing.T) {
 		"Reverted":  {reason: "The revert of an edit asks for no wish.", refused: conflictAbout(shop), others: []CoOwner{owner(edited)}, drift: true},
 		"EditedAs":  {reason: "It wants the same value.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.wanted = wanted })}},
 		"Unapplied": {reason: "Its inventory does not have the object: it has a wish alone.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.Recorded = false })}},
-		"Unread":    {reason: "Its manifest cannot be read.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.wanted = nil })}},
-		"Elsewhere": {reason: "A field of another installation is not taken.", refused: conflictAbout(east), elsewhere: []CoOwner{{Manager: east}}, want: `the field manager "vidra/shop@east" of another Vidra installation`},
+		"Unread": {
+			reason: "Its manifest cannot be read: an edit meanwhile gives the object to no other owner.", refused: conflictAbout("helm"),
+			others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.wanted = nil })}, want: "VidraResource shop owns it, another client has edited it, and the manifest",
+		},
+		"UnreadAndUnderWay": {
+			reason: "The object is as its owner applied it.", refused: conflictAbout("helm"),
+			others: []CoOwner{owner(func(o *CoOwner) { o.UnderWay, o.wanted = true, nil })},
+		},
+		"UnreadAndReverted": {reason: "The revert of an edit asks for no wish.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.wanted = nil })}, drift: true},
+		"EditedAndLeaving":  {reason: "It releases the object.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.Leaving, o.wanted = true, nil })}},
+		"Elsewhere":         {reason: "A field of another installation is not taken.", refused: conflictAbout(east), elsewhere: []CoOwner{{Manager: east}}, want: `the field manager "vidra/shop@east" of another Vidra installation`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
