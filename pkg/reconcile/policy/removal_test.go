@@ -208,6 +208,16 @@ func TestDecide(t *testing.T) {
 			reason: "The object stays for the receiver.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down }), may: true}, want: keeps, why: Mentioned,
 			text: "VidraResource bank has an object of this name in its manifest, and it is not known whether its destination https://bank is the same cluster", asked: asked("receiver", "rights of bank"),
 		},
+		"ClusterAndRightsUnknown": {
+			reason: "The failed review is about a cluster that is unknown, too: the receiver may be able to apply it.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)},
+			facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down }), mayErr: errors.New("no review")}, want: waits, why: ClusterUnknown, cause: "down",
+			text: "is not removed before it is known whether the destination https://bank of VidraResource bank, which has an object of this name in its manifest, is the same cluster: down", asked: asked("receiver", "rights of bank"),
+		},
+		"ClusterAndRightsStayUnknown": {
+			reason: "The object stays for a receiver that may be able to apply it.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now},
+			facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down }), mayErr: errors.New("no review")}, want: keeps, why: Mentioned,
+			text: "VidraResource bank has an object of this name in its manifest, and it is not known whether its destination https://bank is the same cluster", asked: asked("receiver", "rights of bank"),
+		},
 		"RightsUnknown": {
 			reason: "A review failed.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(nil), may: true, mayErr: down}, want: waits, why: RightsUnknown, cause: "down",
 			text: "is not removed before it is known whether VidraResource bank, whose manifest has it, may apply it: down", asked: asked("receiver", "rights of bank"),
