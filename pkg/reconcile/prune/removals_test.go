@@ -1,0 +1,546 @@
+package prune
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
+)
+
+var (
+	now     = time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
+	page    = fixture.IDOf(fixture.ConfigMapKind, "shop", "page")
+	shop    = fixture.IDOf(fixture.NamespaceKind, "", "shop")
+	pageKey = trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "shop", Name: "page"}
+	errDown = errors.New("down")
+)
+
+// kinds answers questions about the kinds of the local cluster.
+type kinds struct {
+	access.Destination
+	mapping    error
+	definition string
+	defining   error
+}
+
+func (k kinds) Name() string { return "" }
+
+func (k kinds) Mapping(context.Context, schema.GroupVersionKind) (cluster.Mapping, error) {
+	return cluster.Mapping{GVR: fixture.ConfigMaps, Namespaced: true}, k.mapping
+}
+
+func (k kinds) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
+	return k.Mapping(ctx, gvk)
+}
+
+func (k kinds) DefinitionOf(context.Context, schema.GroupKind) (string, error) {
+	return k.definition, k.defining
+}
+
+// watched is a watch that has an object, or lacks it.
+type watched struct{ found, synced bool }
+
+func (w watched) Get(watchregistry.Key, string, string) (obj any, found, synced bool) {
+	return nil, w.found, w.synced
+}
+
+// remover returns a Remover of the VidraResource web, with objects in its inventory.
+func remover(ids ...object.Identity) *Remover {
+	settings := &plan.Settings{Claimant: owners.Claimant{Owner: trigger.Owner{Name: "web"}, Manager: "vidra/web"}}
+	vr := &v1alpha1.VidraResource{}
+	vr.Name = "web"
+	a := &Remover{
+		Applier: &apply.Applier{Settings: settings, Destination: kinds{}, Index: trigger.NewIndex()},
+		Plan:    &plan.Planner{Env: &plan.Env{Watches: watched{synced: true}}, Settings: settings, State: &plan.State{}, VR: vr, Now: now},
+	}
+	a.Applier.Trigger = trigger.NewFactory(a.Applier.Index)
+	for _, id := range ids {
+		a.Plan.State.Track(id).Entry = object.NewEntry(id, id.GroupKind.WithVersion("v1"))
+	}
+	return a
+}
+
+// TestRecordRemoval: an object stays in the inventory until it is gone, with the reason to wait, and an Event reports only a deletion that Vidra
+// may have sent.
+func TestRecordRemoval(t *testing.T) {
+	t.Parallel()
+	deleting := func(o *plan.Object) { o.Entry.State = v1alpha1.ObjectDeleting }
+	known := func(o *plan.Object) { o.Entry.UID = "a" }
+	first := func(a *Remover) { a.Plan.First = true }
+	forbidden := apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New("no"))
+	const pending = v1alpha1.ObjectPending
+	type want struct {
+		// state is the state in the inventory; empty for an object that has left it.
+		state   v1alpha1.ObjectState
+		problem *object.Failure
+		action  events.Action
+		note    string
+		// refused reports that a refusal is noted, and missing that rights are.
+		refused, missing bool
+		gone, left       time.Time
+		received         bool
+	}
+	progress := func(message string) *object.Failure {
+		return &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: message}
+	}
+	cases := map[string]struct {
+		reason string
+		// before changes the object, and of the Remover.
+		before func(*plan.Object)
+		of     func(*Remover)
+		done   Removal
+		want   want
+	}{
+		"Absent":            {reason: "Another client deleted it.", before: known, done: Removal{Gone: true, Absent: true}},
+		"AbsentAfterStart":  {reason: "A Vidra before this one may have deleted it.", before: known, of: first, done: Removal{Gone: true, Absent: true}, want: want{action: events.Pruned}},
+		"NeverApplied":      {reason: "It may never have existed.", of: first, done: Removal{Gone: true, Absent: true}},
+		"ForeignAfterStart": {reason: "Another client owns it.", before: known, of: first, done: Removal{Gone: true}},
+		"AbsentAfterDelete": {reason: "Vidra deleted it.", before: deleting, done: Removal{Gone: true, Absent: true}, want: want{action: events.Pruned}},
+		"NotedBefore": {
+			reason: "The note is from the attempt that deleted it.", before: func(o *plan.Object) {
+				o.RemovalNote, o.Entry.State = "with 1 unmanaged objects", v1alpha1.ObjectDeleting
+			},
+			done: Removal{Gone: true, Absent: true}, want: want{action: events.Pruned, note: "with 1 unmanaged objects"},
+		},
+		"Unmanaged":           {reason: "It stays.", before: known, done: Removal{Gone: true, unmanaged: true, note: "it holds kept objects"}, want: want{action: events.Orphaned, note: "it holds kept objects"}},
+		"Released":            {reason: "Others keep it.", before: deleting, done: Removal{Gone: true, Released: true}, want: want{action: events.Released}},
+		"GoneWithKind":        {reason: "It was deleted with its CustomResourceDefinition.", before: known, done: Removal{Gone: true, goneWithKind: true}, want: want{action: events.Pruned}},
+		"GoneWithUnknownKind": {reason: "It may never have existed.", done: Removal{Gone: true, goneWithKind: true}},
+		"GoneWithNamespace":   {reason: "The rights in the Namespace were deleted with it.", before: deleting, done: Removal{goneWithNamespace: true, Err: forbidden}, want: want{action: events.Pruned}},
+
+		"KindUnserved": {
+			reason: "The kind may be served soon.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: Removal{missing: true, key: pageKey},
+			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now},
+		},
+		"KindStaysUnserved": {
+			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{missing: true},
+			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now.Add(-time.Second)},
+		},
+		"KindServedAgain": {
+			reason: "The time starts again.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{key: pageKey, Deleted: true},
+			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
+		},
+		"KindUnknown": {
+			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{Err: errDown},
+			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, gone: now.Add(-time.Second)},
+		},
+
+		"OutOfScope": {
+			reason: "No request is sent.", done: Removal{outOfScope: &object.Failure{Reason: v1alpha1.ReasonOutOfScope, Message: "outside"}},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonOutOfScope, Message: "outside", Awaited: true}},
+		},
+
+		"Occupied": {
+			reason: "A user has to remove the contents.", done: Removal{key: pageKey, waits: policy.Wait(policy.Occupied, "is not removed", "", time.Time{})},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is not removed"}, refused: true},
+		},
+		"Unserved": {
+			reason: "A user has to serve the kind.", done: Removal{waits: policy.Wait(policy.Unserved, "is not removed", "", time.Time{})},
+			want: want{state: pending, problem: progress("is not removed"), refused: true},
+		},
+		"Exempt": {
+			reason: "The exemption has an end.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} },
+			done: Removal{key: pageKey, waits: policy.Wait(policy.Exempt, "is exempt", "", now.Add(time.Hour))},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is exempt", Awaited: true, Until: now.Add(time.Hour)}},
+		},
+		"Moving": {
+			reason: "The move may end before its time.", done: Removal{key: pageKey, waits: received(policy.Wait(policy.Moving, "moves", "", now.Add(time.Minute)))},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "moves", Until: now.Add(time.Minute)}, received: true},
+		},
+		"Unreceived": {
+			reason: "The object settles again, from now.", before: func(o *plan.Object) { o.Received, o.LeftAt = true, now.Add(-time.Hour) },
+			done: Removal{key: pageKey, waits: policy.Wait(policy.Unreceived, "settles", "", now.Add(plan.RemovalSettle))},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "settles", Until: now.Add(plan.RemovalSettle)}, left: now},
+		},
+
+		"Failed": {
+			reason: "It is tried again.", done: Removal{key: pageKey, Err: errDown},
+			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}},
+		},
+		"Forbidden": {
+			reason: "The rights are awaited.", done: Removal{key: pageKey, Err: forbidden, disclosure: disclosureOf(&v1alpha1.ManagedResourceStatus{}, fixture.LiveConfigMap("a", nil))},
+			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: `cannot be removed: configmaps "page" is forbidden: no`}, refused: true, missing: true},
+		},
+		"ForbiddenUnread": {
+			reason: "An object that was not read may be sensitive.", done: Removal{key: pageKey, Err: forbidden},
+			want: want{
+				state: v1alpha1.ObjectFailed, refused: true, missing: true,
+				problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: the API server answered Forbidden; its message is withheld because it may quote a sensitive value"},
+			},
+		},
+		"FailedWhileDeleting": {
+			reason: "The accepted deletion goes on.", before: deleting, done: Removal{key: pageKey, Err: errDown, former: ". The former account may not either"},
+			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down. The former account may not either"}},
+		},
+
+		"Deleted": {
+			reason: "The deletion was accepted a moment ago.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: Removal{key: pageKey, Deleted: true},
+			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
+		},
+		"DeletedWithFinalizers": {
+			reason: "It waits for them.", done: Removal{key: pageKey, Deleted: true, waitsFor: "its finalizers (a)"},
+			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted, and waits for its finalizers (a)")},
+		},
+		"Blocked": {
+			reason: "It waits for long.", before: deleting, done: Removal{key: pageKey, Deleted: true, waitsFor: "its finalizers (a)", blocked: true, version: "7", blockedAt: now},
+			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, and waits for its finalizers (a)"}, refused: true},
+		},
+		"Read": {
+			reason: "It is read again when its deletion counts as blocked.", before: deleting, done: Removal{key: pageKey, Deleted: true, waitsFor: "its finalizers (a)", version: "7", blockedAt: now.Add(time.Second)},
+			want: want{
+				state: v1alpha1.ObjectDeleting, refused: true,
+				problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is being deleted, and waits for its finalizers (a)", Until: now.Add(time.Second)},
+			},
+		},
+		"Unread": {
+			reason: "Its watch shows it as it was read last.", before: func(o *plan.Object) {
+				deleting(o)
+				o.Refused = &plan.Refused{}
+				o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for its finalizers (a)")
+			},
+			done: Removal{Deleted: true},
+			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, and waits for its finalizers (a)"}, refused: true},
+		},
+		"UnreadAfterStart": {
+			reason: "The problem before the start is unknown.", before: deleting, done: Removal{Deleted: true},
+			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
+		},
+		"DeletedAfterFailure": {
+			reason: "The failure is over.", before: func(o *plan.Object) { o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed") }, done: Removal{Deleted: true},
+			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := remover(page)
+			o := a.Plan.State.Objects[page]
+			if tc.before != nil {
+				tc.before(o)
+			}
+			if tc.of != nil {
+				tc.of(a)
+			}
+			a.RecordRemoval(o, tc.done)
+
+			var got want
+			if got.problem, got.gone, got.left, got.received = o.Problem, o.KindGoneSince, o.LeftAt, o.Received; o.Entry != nil {
+				got.state = o.Entry.State
+			}
+			got.refused, got.missing = o.Refused != nil, o.MissingRights != nil
+			for _, change := range a.Plan.State.PendingEvents {
+				require.Equal(t, "page", change.Object.Name)
+				got.action, got.note = change.Action, change.Note
+			}
+			require.LessOrEqual(t, len(a.Plan.State.PendingEvents), 1)
+			require.Equal(t, tc.want, got, tc.reason)
+		})
+	}
+}
+
+func received(waits policy.Removal) policy.Removal {
+	waits.Receiver = &owners.Receiver{}
+	return waits
+}
+
+// TestRecordedAnswer: the answer to break-glass annotations is reported also if the removal waits.
+func TestRecordedAnswer(t *testing.T) {
+	t.Parallel()
+	a := remover(page)
+	o, answer := a.Plan.State.Objects[page], &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Since: &metav1.Time{Time: now}, Until: &metav1.Time{Time: now.Add(time.Hour)}}
+	a.RecordRemoval(o, Removal{key: pageKey, waits: policy.Wait(policy.Exempt, "", "", now), glass: breakglass.Answer{Seen: true, Status: answer}})
+	require.Equal(t, answer, o.Entry.BreakGlass)
+	require.Len(t, a.Plan.State.PendingEvents, 1)
+	require.Equal(t, events.Answered, a.Plan.State.PendingEvents[0].Action)
+}
+
+// TestAdvice: a refusal for lack of a right names the account, the rights and the place.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New("no"))
+	denied := apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New(`admission webhook "w" denied the request`))
+	const grant = ": grant the ServiceAccount shop/deployer get, patch and delete on configmaps in "
+	anywhere := trigger.ObjectKey{GVR: fixture.ConfigMaps, Name: "page"}
+	cases := map[string]struct {
+		reason, user string
+		done         Removal
+		want         string
+	}{
+		"Namespaced":    {"The right is for one namespace.", "deployer", Removal{key: pageKey, Err: forbidden}, grant + "namespace shop, or delete the object yourself"},
+		"ClusterScoped": {"The right is for the cluster.", "deployer", Removal{key: anywhere, Err: forbidden}, grant + "all namespaces, or delete the object yourself"},
+		"Former":        {"Both accounts are named.", "deployer", Removal{key: pageKey, Err: forbidden, former: ". Neither may the former one"}, ". Neither may the former one" + grant + "namespace shop, or delete the object yourself"},
+		"Vidra":         {"The administrator grants its rights.", "", Removal{key: pageKey, Err: forbidden}, ""},
+		"Denied":        {"No right ends the refusal of a webhook.", "deployer", Removal{key: pageKey, Err: denied}, ""},
+		"Other":         {"A right is no remedy.", "deployer", Removal{key: pageKey, Err: errDown}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := remover()
+			a.Applier.User = tc.user
+			a.Plan.VR.Spec.ServiceAccountName, a.Plan.VR.Spec.Destination.Namespace = "deployer", "shop"
+			require.Equal(t, tc.want, a.advice(tc.done), tc.reason)
+		})
+	}
+}
+
+// TestRecordStage: what is known about an object decides about its container, whose removal is in a later stage.
+func TestRecordStage(t *testing.T) {
+	t.Parallel()
+	const (
+		applied  = v1alpha1.ObjectApplied
+		deleting = v1alpha1.ObjectDeleting
+		// The object is kept in its container, or may be.
+		keeps     = "kept"
+		undecided = "undecided"
+	)
+	waits := policy.Wait(policy.Moving, "", "", time.Time{})
+	cases := map[string]struct {
+		reason string
+		state  v1alpha1.ObjectState
+		done   Removal
+		want   string
+		// stayed reports that the object has left the inventory and is still there.
+		stayed bool
+	}{
+		"Deleted":        {"It goes.", applied, Removal{key: pageKey, Deleted: true}, "", false},
+		"Gone":           {"It is no member any more.", applied, Removal{key: pageKey, Gone: true}, "", false},
+		"Kept":           {"Its annotation keeps it.", applied, Removal{key: pageKey, Gone: true, unmanaged: true, kept: true}, keeps, true},
+		"KeptAndFailed":  {"Its annotation keeps it, and its release failed.", applied, Removal{key: pageKey, Err: errDown, kept: true}, keeps, false},
+		"Unsure":         {"It may be kept.", applied, Removal{key: pageKey, Err: errDown, unsure: true}, undecided, false},
+		"Failed":         {"It is to be deleted.", applied, Removal{key: pageKey, Err: errDown}, "", false},
+		"Unserved":       {"Its annotations are unreadable.", applied, Removal{missing: true}, undecided, false},
+		"Waits":          {"It may stay.", applied, Removal{key: pageKey, waits: waits}, undecided, false},
+		"DeletingWaits":  {"An accepted deletion stands.", deleting, Removal{key: pageKey, waits: waits}, "", false},
+		"DeletingUnsure": {"An accepted deletion stands.", deleting, Removal{key: pageKey, Err: errDown, unsure: true}, "", false},
+		"GoneUnsure":     {"It is no member any more.", applied, Removal{key: pageKey, Gone: true, unsure: true}, "", false},
+		"Skipped":        {"The reconcile ends, and another one decides.", applied, Removal{skipped: true, kept: true, unsure: true}, "", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := remover(page, shop)
+			a.exclusions = a.exclude(t.Context(), []object.Identity{page, shop})
+			entry := a.Plan.State.Objects[page].Entry
+			entry.State = tc.state
+			a.recordStage([]object.Identity{page}, []Removal{tc.done})
+
+			_, kept := a.exclusions.members.KeptIn(shop)
+			_, unsure := a.exclusions.members.UndecidedIn(shop)
+			require.Equal(t, []bool{tc.want == keeps, tc.want == undecided}, []bool{kept, unsure}, tc.reason)
+			want := map[object.Identity]stayed{}
+			if tc.stayed {
+				want[page] = stayed{entry, pageKey}
+			}
+			require.Equal(t, want, a.exclusions.stayed, tc.reason)
+		})
+	}
+}
+
+// TestEndRemoval: an object that was left in place is in the inventory as long as its container, so that a Vidra that starts keeps both.
+func TestEndRemoval(t *testing.T) {
+	t.Parallel()
+	bank := fixture.IDOf(fixture.NamespaceKind, "", "bank")
+	cases := map[string]struct {
+		reason    string
+		inventory []object.Identity
+		removed   []object.Identity
+		want      bool
+	}{
+		"Container":      {"The Namespace is still to be released.", []object.Identity{shop}, []object.Identity{page, shop}, true},
+		"Released":       {"The Namespace was released.", []object.Identity{bank}, []object.Identity{page, shop, bank}, false},
+		"OtherContainer": {"Another Namespace does not hold it.", []object.Identity{shop, bank}, []object.Identity{page, bank}, false},
+		"Alone":          {"The Namespace is not removed.", []object.Identity{shop}, []object.Identity{page}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, entry := remover(tc.inventory...), object.NewEntry(page, fixture.ConfigMapKind)
+			for _, id := range append(tc.removed, page) {
+				a.Plan.State.Track(id)
+			}
+			a.exclusions = &exclusions{stayed: map[object.Identity]stayed{page: {entry, pageKey}}}
+			a.endRemoval(tc.removed)
+			if tc.want {
+				require.Same(t, entry, a.Plan.State.Objects[page].Entry, tc.reason)
+			} else {
+				require.Nil(t, a.Plan.State.Objects[page].Entry, tc.reason)
+			}
+			require.Nil(t, a.exclusions)
+		})
+	}
+}
+
+// TestInterrupted: an interrupted removal begins with no further object, and leaves the inventory as it is.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, after := range []int{0, 1, 2} {
+		a := remover(page)
+		asked := 0
+		a.Interrupted = func() bool {
+			asked++
+			return asked > after
+		}
+		before := *a.Plan.State.Objects[page].Entry
+		a.Prune(t.Context(), []object.Identity{page})
+		require.Equal(t, &before, a.Plan.State.Objects[page].Entry, "after %d questions", after)
+		require.Nil(t, a.Plan.State.Objects[page].Problem)
+		require.Equal(t, after+1, asked, "each step asks once")
+	}
+	require.False(t, remover().interrupted(), "the function is optional")
+}
+
+// TestStillThere: a deletion that its watch shows needs no request.
+func TestStillThere(t *testing.T) {
+	t.Parallel()
+	const deleting = v1alpha1.ObjectDeleting
+	cases := map[string]struct {
+		reason         string
+		state          v1alpha1.ObjectState
+		unwatched      bool
+		found, synced  bool
+		retry, unknown bool
+		mapping        error
+		want           bool
+	}{
+		"Seen":        {reason: "Its watch has it.", state: deleting, found: true, synced: true, want: true},
+		"Gone":        {reason: "Its watch lacks it.", state: deleting, synced: true},
+		"Unsynced":    {reason: "Its watch may be behind.", state: deleting, found: true},
+		"NotDeleted":  {reason: "The deletion is to be sent.", state: v1alpha1.ObjectApplied, found: true, synced: true},
+		"Unwatched":   {reason: "No watch shows it.", state: deleting, unwatched: true, found: true, synced: true},
+		"Retry":       {reason: "It is time to read it.", state: deleting, retry: true, found: true, synced: true},
+		"Unserved":    {reason: "The kind has no watch.", state: deleting, mapping: errDown, found: true, synced: true},
+		"UnknownHere": {reason: "The state knows nothing else about it.", state: deleting, unknown: true, found: true, synced: true, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := remover(page)
+			entry := a.Plan.State.Objects[page].Entry
+			entry.State = tc.state
+			if tc.unknown {
+				a.Plan.State = &plan.State{}
+			}
+			a.Applier.Settings.Watched, a.Plan.Scope.Retry = !tc.unwatched, tc.retry
+			a.Applier.Destination, a.Plan.Env.Watches = kinds{mapping: tc.mapping}, watched{tc.found, tc.synced}
+			require.Equal(t, tc.want, a.stillThere(t.Context(), entry), tc.reason)
+		})
+	}
+}
+
+// TestStaleSince: an answer counts for a second, whether it is an error or none.
+func TestStaleSince(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, answer := 0, error(nil)
+		a := remover()
+		a.Stale = func(context.Context) error {
+			asked++
+			return answer
+		}
+		stale := a.staleSince(t.Context())
+		require.NoError(t, stale())
+		answer = errDown
+		time.Sleep(staleFor)
+		require.NoError(t, stale())
+		require.Equal(t, 1, asked)
+		time.Sleep(1)
+		require.ErrorIs(t, stale(), errDown)
+		require.ErrorIs(t, stale(), errDown)
+		require.Equal(t, 2, asked)
+	})
+}
+
+// TestRemoveUnserved: an object of an unserved kind is gone if the kind is, after the time that an API server takes to start.
+func TestRemoveUnserved(t *testing.T) {
+	t.Parallel()
+	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
+	cases := map[string]struct {
+		reason  string
+		since   time.Time
+		kinds   kinds
+		orphans bool
+		want    Removal
+	}{
+		"First":      {"The API server may have just started.", time.Time{}, kinds{mapping: unserved}, false, Removal{missing: true}},
+		"Early":      {"It may still be starting.", now.Add(1 - plan.KindGoneTimeout), kinds{mapping: unserved}, false, Removal{missing: true}},
+		"Gone":       {"The object was deleted with its kind.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved}, false, Removal{Gone: true, goneWithKind: true}},
+		"Orphaned":   {"It stays in any case, and the kind is irrelevant.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved, defining: errDown}, true, Removal{Gone: true, unmanaged: true}},
+		"Unreadable": {"Discovery fails, and the object may be kept.", now.Add(-plan.KindGoneTimeout), kinds{mapping: errDown}, false, Removal{Err: errDown, unsure: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := remover(page)
+			a.Applier.Destination, a.Applier.Orphans = tc.kinds, tc.orphans
+			a.Plan.State.Objects[page].KindGoneSince = tc.since
+			require.Equal(t, tc.want, a.remove(t.Context(), a.Plan.State.Objects[page].Entry), tc.reason)
+		})
+	}
+	for name, known := range map[string]kinds{"Defined": {mapping: unserved, definition: "CustomResourceDefinition pages"}, "Unknown": {mapping: unserved, defining: errDown}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := remover(page)
+			a.Applier.Destination, a.Plan.State.Objects[page].KindGoneSince = known, now.Add(-plan.KindGoneTimeout)
+			done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+			require.True(t, done.waits.Waits(), "its kind exists, or may")
+			require.False(t, done.Gone)
+		})
+	}
+}
+
+// TestRemoveOutOfScope: no request is sent about an object that Vidra may not use.
+func TestRemoveOutOfScope(t *testing.T) {
+	t.Parallel()
+	scope, err := cluster.LocalScope("bank")
+	require.NoError(t, err)
+	for _, orphans := range []bool{true, false} {
+		a := remover(page)
+		a.Applier.Settings.Allowed, a.Applier.Orphans = scope, orphans
+		done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+		if orphans {
+			require.Equal(t, Removal{Gone: true, unmanaged: true, kept: true}, done, "it stays in any case")
+			continue
+		}
+		require.True(t, done.unsure, "its annotations are unreadable, so that its container stays")
+		require.Equal(t, v1alpha1.ReasonOutOfScope, done.outOfScope.Reason)
+		require.Contains(t, done.outOfScope.Message, "is to be removed, and is not: ")
+	}
+}
+
+// TestRetryOthers: the other owners of the own installation attempt their applies at once.
+func TestRetryOthers(t *testing.T) {
+	t.Parallel()
+	a := remover()
+	shop, bank, far := trigger.Owner{Name: "shop"}, trigger.Owner{Name: "bank"}, trigger.Owner{Name: "far"}
+	others := []owners.CoOwner{{Name: "shop", Manager: "vidra/shop"}, {Name: "far", Manager: v1alpha1.Installation("other").FieldManager("far")}, {Name: "bank", Manager: "vidra/bank"}}
+	failed := Removal{Err: errDown}
+	require.Equal(t, failed, a.retry(failed, others...))
+	require.False(t, a.Applier.Trigger.TakeCauses(shop).Retry, "the object has kept our fields")
+	released := Removal{Released: true}
+	require.Equal(t, released, a.retry(released, others...))
+	for owner, want := range map[trigger.Owner]bool{shop: true, bank: true, far: false} {
+		require.Equal(t, want, a.Applier.Trigger.TakeCauses(owner).Retry, owner.Name)
+	}
+}
