@@ -42,11 +42,16 @@ type kinds struct {
 	mapping    error
 	definition string
 	defining   error
+	// asked counts the questions about a mapping. Optional.
+	asked *int
 }
 
 func (k kinds) Name() string { return "" }
 
 func (k kinds) Mapping(context.Context, schema.GroupVersionKind) (cluster.Mapping, error) {
+	if k.asked != nil {
+		*k.asked++
+	}
 	return cluster.Mapping{GVR: fixture.ConfigMaps, Namespaced: true}, k.mapping
 }
 
@@ -134,7 +139,7 @@ func TestRecordRemoval(t *testing.T) {
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now},
 		},
 		"KindStaysUnserved": {
-			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{missing: true},
+			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{missing: true, key: pageKey},
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now.Add(-time.Second)},
 		},
 		"KindServedAgain": {
