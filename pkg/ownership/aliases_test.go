@@ -3,6 +3,7 @@ package ownership
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,8 +38,14 @@ func TestWithAlias(t *testing.T) {
 		"Renamed":  {reason: "The manifest has it under its former name.", kind: "apps/v1 Deployment", entries: []string{ours(applied)}, live: live, configured: `"serviceAccount":"robot"`},
 		"Custom":   {reason: "A custom kind has two fields.", kind: "example.com/v1 Deployment", entries: []string{ours(applied)}, live: live},
 		"None":     {reason: "There is no account.", kind: "apps/v1 Deployment", entries: []string{ours(applied)}},
-		"NotOurs":  {reason: "We own nothing.", kind: "apps/v1 Deployment", entries: []string{theirs("some-controller", applied)}, live: live},
-		"Both":     {reason: "The manifest had both names: the apply removes them.", kind: "apps/v1 Deployment", entries: []string{ours(both)}, live: live},
+		"AfterOthers": {
+			reason: "Entries of others, and Updates of ours, come first.", kind: "apps/v1 Deployment", live: live,
+			entries: []string{managed("some-controller", "Apply", "2026-01-02T03:04:05Z", replicas), theirs(manager, replicas), ours(applied)}, want: []string{replicas, replicas, both},
+		},
+		"Applied": {reason: "Another manager applies the other name.", kind: "apps/v1 Deployment", entries: []string{ours(applied), managed("some-controller", "Apply", "2026-01-02T03:04:05Z", former)}, live: live},
+		"Updated": {reason: "A client wrote the other name under our name.", kind: "apps/v1 Deployment", entries: []string{ours(applied), theirs(manager, former)}, live: live},
+		"NotOurs": {reason: "We own nothing.", kind: "apps/v1 Deployment", entries: []string{theirs("some-controller", applied)}, live: live},
+		"Both":    {reason: "The manifest had both names: the apply removes them.", kind: "apps/v1 Deployment", entries: []string{ours(both)}, live: live},
 	} {
 		t.Run(name, func(t *testing.T) {
 			version, kind, _ := strings.Cut(tt.kind, " ")
@@ -62,9 +69,44 @@ func TestWithAlias(t *testing.T) {
 			require.NoError(t, unstructured.SetNestedSlice(obj.Object, managedFields, "metadata", "managedFields"))
 			back, changed := WithoutField(obj, manager, path)
 			require.True(t, changed)
-			fields, err := json.Marshal(back[0].(map[string]any)["fieldsV1"])
+			fields, err := json.Marshal(back[len(tt.entries)-len(tt.want)+slices.Index(tt.want, both)].(map[string]any)["fieldsV1"])
 			require.NoError(t, err)
 			require.JSONEq(t, map[bool]string{true: applied, false: former}[path[len(path)-1] == formerAccountName], string(fields), "the field is given back")
+		})
+	}
+}
+
+// TestWithoutField removes a field from the entry that the manager applied alone.
+func TestWithoutField(t *testing.T) {
+	t.Parallel()
+	const both, one = `{"f:spec":{"f:a":{},"f:b":{}}}`, `{"f:spec":{"f:b":{}}}`
+	obj := widget(t, `"spec":{}`, ours(both), theirs(manager, both), managed("other", "Apply", "2026-01-02T03:04:05Z", both))
+	managedFields, changed := WithoutField(obj, manager, []string{"spec", "a"})
+	require.True(t, changed)
+	text, err := json.Marshal(managedFields)
+	require.NoError(t, err)
+	require.JSONEq(t, "["+ours(one)+","+theirs(manager, both)+","+managed("other", "Apply", "2026-01-02T03:04:05Z", both)+"]", string(text))
+	_, changed = WithoutField(obj, manager, []string{"spec", "c"})
+	require.False(t, changed, "the manager applied no such field")
+}
+
+// TestHasAccount finds the account of Pods under both its names, and nowhere else.
+func TestHasAccount(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason, spec string
+		want         bool
+	}{
+		"Pod":        {"An account of a Pod.", `"spec":{"serviceAccountName":"robot"}`, true},
+		"Former":     {"Its former name.", `"spec":{"serviceAccount":"robot"}`, true},
+		"Deployment": {"A template of Pods.", `"spec":{"replicas":1,"template":{"spec":{"serviceAccountName":"robot"}}}`, true},
+		"CronJob":    {"A template of Jobs.", `"spec":{"jobTemplate":{"spec":{"template":{"spec":{"serviceAccount":"robot"}}}}}`, true},
+		"None":       {"There is none.", `"spec":{"template":{"spec":{"containers":[]}}}`, false},
+		"Elsewhere":  {"Another field has the name.", `"data":{"serviceAccountName":"robot"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, HasAccount(widget(t, tc.spec).Object), tc.reason)
 		})
 	}
 }

@@ -44,6 +44,10 @@ func TestDigestOfEveryForm(t *testing.T) {
 		"NegativeExponent":      {"And these.", `{"f:a":{}}`, `"a":-1000000000000000000`, `"a":-1e18`, true},
 		"LargeNumbers":          {"These are the same as float64, and not as numbers.", `{"f:a":{}}`, `"a":9007199254740993`, `"a":9007199254740992`, false},
 		"LargestInteger":        {"2^63 is one more than the largest integer.", `{"f:a":{}}`, `"a":9223372036854775807`, `"a":9223372036854775808`, false},
+		"SmallestInteger":       {"-2^63 is an integer.", `{"f:a":{}}`, `"a":-9223372036854775808`, `"a":-9223372036854775808.0`, true},
+		"BeyondSmallest":        {"2^63 as float64 is no integer, and is not -2^63.", `{"f:a":{}}`, `"a":-9223372036854775808`, `"a":9223372036854775808.0`, false},
+		"ItemWithoutKeys":       {"Server-side apply cannot read a list with an item that has none of several keys.", partsFields(2), parts(2, 0, constant), strings.Replace(parts(2, 0, constant), "[", `[{"size":1},`, 1), false},
+		"ItemWithOneKey":        {"Another key may have a default.", partsFields(2), parts(2, 0, constant), strings.Replace(parts(2, 0, constant), "]", `,{"name":"part","size":1}]`, 1), true},
 		"Fraction":              {"Fractions count.", `{"f:a":{}}`, `"a":0.5`, `"a":0.25`, false},
 		"NumberAndText":         {"1 is not the text 1.", `{"f:a":{}}`, `"a":1`, `"a":"1"`, false},
 		"Boolean":               {"Booleans count.", `{"f:a":{}}`, `"a":true`, `"a":false`, false},
@@ -61,6 +65,9 @@ func TestDigestOfEveryForm(t *testing.T) {
 			require.True(t, recorded)
 			after, _ := Of(widget(t, tc.after, ours(tc.fields)), manager)
 			require.Equal(t, tc.same, before == after, tc.reason)
+			if name == "ItemWithoutKeys" {
+				return // the digest alone has it: no owned field differs
+			}
 			require.Equal(t, tc.same, Drift(widget(t, tc.after, ours(tc.fields)), widget(t, tc.before, ours(tc.fields)), manager, shown) == nil,
 				"drift and digest agree: %s", tc.reason)
 		})
@@ -182,4 +189,13 @@ func TestDigestIsTheSameEverywhere(t *testing.T) {
 			require.Equal(t, want, got, name)
 		}
 	}
+}
+
+// TestDigestOfNothing: an entry without fields records that nothing is owned.
+func TestDigestOfNothing(t *testing.T) {
+	t.Parallel()
+	first, recorded := Of(widget(t, `"a":1`, ours(`{}`)), manager)
+	require.True(t, recorded)
+	second, _ := Of(widget(t, `"a":2`, ours(`{}`)), manager)
+	require.Equal(t, first, second)
 }

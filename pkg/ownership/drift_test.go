@@ -120,6 +120,15 @@ func TestEmptyMapsOfOthers(t *testing.T) {
 			"They change it.", text(`{"a":"1"}`, `"f:map":{}`, `"f:map":{"f:a":{}}`), text(`{"a":"2"}`, `"f:map":{}`, `"f:map":{"f:a":{}}`), false,
 		},
 		"Atomic": {"Nobody owns anything below it.", text(`{"a":"1"}`, `"f:map":{}`, ``), text(`{"a":"2"}`, `"f:map":{}`, ``), true},
+		"Applied": {
+			"Another manager applied a key in it.", text(`{}`, `"f:map":{}`, ``), strings.Replace(text(`{"a":"1"}`, `"f:map":{}`, `"f:map":{"f:a":{}}`), "Update", "Apply", 1), false,
+		},
+		"OurUpdate": {
+			"A client wrote a key in it under our name.", text(`{}`, `"f:map":{}`, ``), strings.Replace(text(`{"a":"1"}`, `"f:map":{}`, `"f:map":{"f:a":{}}`), "other", "vidra/web", 1), false,
+		},
+		"ItselfOfOthers": {
+			"Another manager owns the map, and nothing in it.", text(`{"a":"1"}`, `"f:map":{}`, `"f:map":{".":{}}`), text(`{"a":"2"}`, `"f:map":{}`, `"f:map":{".":{}}`), true,
+		},
 		"AtomicTaken": {
 			"Somebody took it as a whole.", text(`{"a":"1"}`, `"f:map":{}`, ``), text(`{"a":"1"}`, ``, `"f:map":{}`), true,
 		},
@@ -132,6 +141,17 @@ func TestEmptyMapsOfOthers(t *testing.T) {
 			require.Equal(t, tc.drift, was != is, tc.reason)
 		})
 	}
+}
+
+// TestTakenMap: a map that another manager took as a whole is a change, and one in which it owns a field is none.
+func TestTakenMap(t *testing.T) {
+	t.Parallel()
+	const whole, below = `{"f:spec":{"f:map":{}}}`, `{"f:spec":{"f:map":{"f:a":{}}}}`
+	restored := widget(t, `"spec":{"map":{"a":"1"}}`, ours(whole))
+	taken := Drift(widget(t, `"spec":{"map":{"a":"1"}}`, ours(`{"f:spec":{"f:x":{}}}`), theirs("kubectl", whole)), restored, manager, shown)
+	require.Equal(t, []string{"spec.map"}, pathsIn(taken))
+	require.Equal(t, Taken, taken[0].Kind)
+	require.Empty(t, Drift(widget(t, `"spec":{"map":{"a":"1"}}`, ours(`{"f:spec":{"f:x":{}}}`), theirs("kubectl", below)), restored, manager, shown))
 }
 
 // TestDriftOfWhatTheServerDrops: the API server keeps nothing of an empty list that

@@ -52,7 +52,25 @@ func TestExtract(t *testing.T) {
 		"OtherType": {
 			"The field has another type than was applied.", `"spec":{"m":"text"}`, []string{ours(`{"f:spec":{"f:m":{"f:x":{}}}}`)}, "",
 		},
-		"None": {"We applied nothing.", `"spec":{"size":2}`, []string{theirs("kubectl", `{"f:spec":{"f:size":{}}}`)}, ""},
+		"AppliedEmptyOthers": {
+			"An Apply of others, and an Update of our name, put something into it.", `"spec":{"m":{"x":1},"n":{"y":1}}`,
+			[]string{
+				ours(`{"f:spec":{"f:m":{},"f:n":{}}}`), managed("other", "Apply", "2026-01-02T03:04:05Z", `{"f:spec":{"f:m":{"f:x":{}}}}`),
+				theirs(manager, `{"f:spec":{"f:n":{"f:y":{}}}}`),
+			},
+			`{"spec":{"m":{},"n":{}}}`,
+		},
+		"AppliedEmptyInItems": {
+			"So do others in each item.", `"spec":{"parts":[{"name":"a","m":{"x":1}},{"name":"b","m":{"x":1}}]}`,
+			[]string{
+				ours(`{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:m":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{},"f:m":{}}}}}`),
+				theirs("kubectl", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{"f:m":{"f:x":{}}},"k:{\"name\":\"b\"}":{"f:m":{"f:x":{}}}}}}`),
+			},
+			`{"spec":{"parts":[{"name":"a","m":{}},{"name":"b","m":{}}]}}`,
+		},
+		"Itself":     {"The field itself is ours, and has become a scalar.", `"spec":{"m":1}`, []string{ours(`{"f:spec":{"f:m":{".":{}}}}`)}, `{"spec":{"m":1}}`},
+		"AtomicItem": {"Which of its fields were applied is not known.", `"spec":{"parts":[{"name":"a"}]}`, []string{ours(`{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{}}}}`)}, ""},
+		"None":       {"We applied nothing.", `"spec":{"size":2}`, []string{theirs("kubectl", `{"f:spec":{"f:size":{}}}`)}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,4 +51,30 @@ func TestAnd(t *testing.T) {
 	require.Equal(t, first.Lost, both.Lost)
 	require.Equal(t, second.Patch, both.Patch, "the second patch is for the object after the first one")
 	require.Equal(t, []string{"a"}, pathsIn(first.Changes), "the argument is not modified")
+}
+
+// TestLastApplied: only an apply of the manager to the object itself counts.
+func TestLastApplied(t *testing.T) {
+	t.Parallel()
+	const fields = `{"f:data":{"f:a":{}}}`
+	first, second := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC)
+	applied := func(when string) string { return managed(manager, "Apply", when, fields) }
+	cases := map[string]struct {
+		reason  string
+		entries []string
+		want    time.Time
+	}{
+		"None":    {"No manager applied.", nil, time.Time{}},
+		"Others":  {"Another manager did.", []string{managed("vidra/other", "Apply", "2026-01-02T03:05:00Z", fields)}, time.Time{}},
+		"Update":  {"An Update is no apply.", []string{applied("2026-01-02T03:04:05Z"), theirs(manager, fields)}, first},
+		"Last":    {"The last of several counts.", []string{applied("2026-01-02T03:04:05Z"), applied("2026-01-02T03:05:00Z"), applied("2026-01-02T03:04:05Z")}, second},
+		"NoTime":  {"An entry may have none.", []string{applied("")}, time.Time{}},
+		"OneOnly": {"It is ours.", []string{theirs("kubectl", fields), applied("2026-01-02T03:04:05Z")}, first},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.True(t, tc.want.Equal(LastApplied(widget(t, `"data":{}`, tc.entries...), manager)), tc.reason)
+		})
+	}
 }

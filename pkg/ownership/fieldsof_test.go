@@ -122,6 +122,14 @@ func TestWritersOf(t *testing.T) {
 	require.False(t, writers.OwnsWhole("spec", "strategy"), "no manager owns it")
 }
 
+// TestWritersOfIndex: an item may be owned by its index.
+func TestWritersOfIndex(t *testing.T) {
+	t.Parallel()
+	writers := WritersOf(widget(t, `"spec":{"list":["a","b"]}`, theirs("old", `{"f:spec":{"f:list":{"i:1":{}}}}`)))
+	require.Len(t, writers.Of("spec", "list", "1"), 1)
+	require.Empty(t, writers.Of("spec", "list", "0"))
+}
+
 func TestMask(t *testing.T) {
 	secret := parsed(t, `{apiVersion: v1, kind: Secret, metadata: {name: s, annotations: {kubectl.kubernetes.io/last-applied-configuration: "x"}, labels: {a: b}}, type: Opaque, data: {password: cGFzcw==}}`)
 	masked := Mask(secret, shown, func(path []string, _ any) any { return path[len(path)-1] })
@@ -132,6 +140,12 @@ func TestMask(t *testing.T) {
 			"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "kubectl.kubernetes.io/last-applied-configuration"},
 		},
 	}, masked.Object)
+	annotated := parsed(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {infrahub.operators.com/sensitive: "true", note: "x"}}, data: {note: y, a: {infrahub.operators.com/sensitive: "z"}}}`)
+	masked = Mask(annotated, shown, func([]string, any) any { return "***" })
+	require.Equal(t, map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"note": "***", "a": map[string]any{"infrahub.operators.com/sensitive": "***"}},
+		"metadata": map[string]any{"name": "c", "annotations": map[string]any{"infrahub.operators.com/sensitive": "true", "note": "***"}},
+	}, masked.Object, "the annotation that withholds the values is shown")
 	pod := parsed(t, `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, env: [{name: A, value: secret}]}]}}`)
 	masked = Mask(pod, shown, func([]string, any) any { return "***" })
 	containers, _, err := unstructured.NestedSlice(masked.Object, "spec", "containers")

@@ -40,6 +40,7 @@ func TestMerge(t *testing.T) {
 		"ListOfOthers":     {"An item without an owner stays.", `"spec":{"parts":[{"name":"z"},{"name":"b"}]}`, `"spec":{"parts":[{"name":"b"}]}`, []string{ours(keyed)}, `{"parts":[{"name":"z"},{"name":"b"}]}`},
 		"ListDefaultKey":   {"An item of the configuration may leave out a key with a default.", `"spec":{"ports":[{"port":1,"protocol":"TCP","x":1}]}`, `"spec":{"ports":[{"port":1,"y":1}]}`, []string{theirs("kubectl", `{"f:spec":{"f:ports":{"k:{\"port\":1,\"protocol\":\"TCP\"}":{".":{}}}}}`)}, `{"ports":[{"port":1,"protocol":"TCP","x":1,"y":1}]}`},
 		"ListDuplicate":    {"Each item of the configuration is merged once.", `"spec":{"ports":[{"port":1,"protocol":"TCP"},{"port":1,"protocol":"UDP"}]}`, `"spec":{"ports":[{"port":1,"y":1}]}`, []string{theirs("kubectl", `{"f:spec":{"f:ports":{"k:{\"port\":1,\"protocol\":\"TCP\"}":{".":{}},"k:{\"port\":1,\"protocol\":\"UDP\"}":{".":{}}}}}`)}, `{"ports":[{"port":1,"protocol":"TCP","y":1},{"port":1,"protocol":"UDP"}]}`},
+		"ListZeroKey":      {"An item without its key stays as it is.", `"spec":{"secrets":[{},{"name":"a"}]}`, `"spec":{"secrets":[{"name":"b"}]}`, []string{theirs("node-fetch", `{"f:spec":{"f:secrets":{"k:{\"name\":\"\"}":{}}}}`)}, `{"secrets":[{},{"name":"a"},{"name":"b"}]}`},
 		"ListGone":         {"A list that the configuration drops keeps the items of others.", `"spec":{"parts":[{"name":"a"},{"name":"z"}]}`, `"spec":{}`, []string{ours(keyed)}, `{"parts":[{"name":"z"}]}`},
 		"ListGoneWhole":    {"A list goes with its last item.", `"spec":{"parts":[{"name":"a"},{"name":"b"}],"z":1}`, `"spec":{}`, []string{ours(keyed)}, `{"z":1}`},
 		"Set":              {"Items of a set.", `"spec":{"tags":["x","a","b"]}`, `"spec":{"tags":["b","c"]}`, []string{ours(tags)}, `{"tags":["x","b","c"]}`},
@@ -81,6 +82,11 @@ func TestAdditionApply(t *testing.T) {
 			reason: "A field that only the object has goes, and the status is left alone.", live: `"a/b":{"x":1},"status":{"x":1}`, configuration: `"data":{"a":"1"}`,
 			managed: []string{ours(`{"f:a/b":{"f:x":{}}}`)},
 			want:    `[{"op":"remove","path":"/a~1b"},{"op":"add","path":"/data","value":{"a":"1"}}]`,
+		},
+		"OfOthers": {
+			reason: "Fields that another manager applied, or that a client wrote under our name, stay.", live: `"data":{"a":"1","b":"2","c":"3","d":"4"}`, configuration: `"data":{"a":"1"}`,
+			managed: []string{ours(`{"f:data":{"f:a":{},"f:b":{}}}`), managed("other", "Apply", "2026-01-02T03:04:00Z", `{"f:data":{"f:c":{}}}`), managed(manager, "Update", "2026-01-02T03:04:00Z", `{"f:data":{"f:d":{}}}`)},
+			want:    `[{"op":"add","path":"/data","value":{"a":"1","c":"3","d":"4"}}]`,
 		},
 		"Labels": {
 			reason: "Labels and annotations are replaced apart.", live: `"data":{"a":"1"}`, managed: []string{ours(`{"f:data":{"f:a":{}}}`)}, configurationOfWhole: labelled + `"data":{"a":"1"}}`,

@@ -12,7 +12,7 @@ import (
 // keys at hand, and one that was made for others.
 func TestIndexFindsWhatAScanFinds(t *testing.T) {
 	list := decode(`{"list":["s","s",1,true,null,[1],{"m":1},{"":"x","v":1},{"n":"a","p":2,"v":2},{"n":"a","p":1,"v":3},
-	  {"n":"a","p":1.0,"v":4},{"n":"a\"b"},{"n":9007199254740993},{"n":null,"p":1},{"n":{"deep":1}}]}`).Object["list"].([]any)
+	  {"n":"a","p":1.0,"v":4},{"n":"a\"b"},{"n":9007199254740993},{"n":null,"p":1},{"n":{"deep":1}},{"\\":"x","n":"\\c"}]}`).Object["list"].([]any)
 	require.LessOrEqual(t, len(list), scanned)
 	long := slices.Clone(list)
 	for len(long) <= scanned {
@@ -27,6 +27,8 @@ func TestIndexFindsWhatAScanFinds(t *testing.T) {
 		`k:{"n":"a"}`:                       {"Other keys do not.", 8},
 		`k:{"p":1,"n":"a"}`:                 {"Keys have no order.", 9},
 		`k:{"n":"a\"b"}`:                    {"Keys may be escaped.", 11},
+		`k:{"n":"\\c"}`:                     {"A backslash may be the first of a value.", 15},
+		`k:{"\\":"x"}`:                      {"Or of a name.", 15},
 		`k:{"n":9007199254740993}`:          {"Large numbers are found.", 12},
 		`k:{"n":null,"p":1}`:                {"A key may be null.", 13},
 		`k:{"n":null}`:                      {"A missing key is null.", 6},
