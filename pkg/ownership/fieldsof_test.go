@@ -140,12 +140,12 @@ func TestMask(t *testing.T) {
 			"annotations": map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "kubectl.kubernetes.io/last-applied-configuration"},
 		},
 	}, masked.Object)
-	annotated := parsed(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {infrahub.operators.com/sensitive: "true", note: "x"}}, data: {note: y, a: {infrahub.operators.com/sensitive: "z"}}}`)
+	annotated := parsed(t, `{apiVersion: v1, kind: Widget, metadata: {name: c, annotations: {infrahub.operators.com/sensitive: "true", note: "x"}}, spec: {annotations: {infrahub.operators.com/sensitive: "z"}}}`)
 	masked = Mask(annotated, shown, func([]string, any) any { return "***" })
 	require.Equal(t, map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"note": "***", "a": map[string]any{"infrahub.operators.com/sensitive": "***"}},
+		"apiVersion": "v1", "kind": "Widget", "spec": map[string]any{"annotations": map[string]any{"infrahub.operators.com/sensitive": "***"}},
 		"metadata": map[string]any{"name": "c", "annotations": map[string]any{"infrahub.operators.com/sensitive": "true", "note": "***"}},
-	}, masked.Object, "the annotation that withholds the values is shown")
+	}, masked.Object, "only the annotation that withholds the values is shown")
 	pod := parsed(t, `{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, env: [{name: A, value: secret}]}]}}`)
 	masked = Mask(pod, shown, func([]string, any) any { return "***" })
 	containers, _, err := unstructured.NestedSlice(masked.Object, "spec", "containers")

@@ -42,11 +42,8 @@ func Mask(obj *unstructured.Unstructured, known Disclosure, replace func(path []
 
 // shownAlways reports whether a value of a sensitive object is shown: it identifies the object.
 func shownAlways(path []string) bool {
-	switch {
-	case slices.Contains(shownInSensitive, path[0]):
-		return true
-	case path[0] == "metadata" && len(path) > 1 && path[1] != "annotations":
-		return true
+	if path[0] != "metadata" || len(path) == 1 {
+		return slices.Contains(shownInSensitive, path[0])
 	}
-	return len(path) == 3 && path[1] == "annotations" && path[2] == SensitiveAnnotation
+	return path[1] != "annotations" || len(path) == 3 && path[2] == SensitiveAnnotation
 }
