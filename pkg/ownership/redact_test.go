@@ -23,6 +23,7 @@ func TestRedact(t *testing.T) {
 		"Value":       {"The message is shown without the value.", []*unstructured.Unstructured{pod(variable("hunter2!"))}, "PASSWORD is hunter2!, which is weak", "PASSWORD is (withheld), which is weak"},
 		"Versions":    {"The value before the edit counts, too.", []*unstructured.Unstructured{pod(variable("swordfish")), nil, pod(variable("hunter22"))}, "was swordfish, is hunter22", "was (withheld), is (withheld)"},
 		"Within":      {"A long value is found within a word.", []*unstructured.Unstructured{pod(variable("swordfish"))}, "xswordfishx", "x(withheld)x"},
+		"Shortest":    {"So is one of eight bytes.", []*unstructured.Unstructured{pod(variable("hunter22"))}, "xhunter22x", "x(withheld)x"},
 		"Word":        {"A short one is not: another word has it by chance.", []*unstructured.Unstructured{pod(variable("info"))}, "information: info", "information: (withheld)"},
 		"Short":       {"One of few characters hides nothing.", []*unstructured.Unstructured{pod(variable("on"))}, "on or off", "on or off"},
 		"Shown":       {"What the object shows elsewhere stays, or no message could name the object.", []*unstructured.Unstructured{pod(variable("webserver"))}, `pods "webserver" is forbidden`, `pods "webserver" is forbidden`},

@@ -72,3 +72,28 @@ func TestOwnPolicies(t *testing.T) {
 	}))
 	require.ElementsMatch(t, found, ownPolicies)
 }
+
+// TestWithoutMessage: the fields, and the reasons that quote no values, stay of a message.
+func TestWithoutMessage(t *testing.T) {
+	t.Parallel()
+	const rest = "; its message is withheld because it may quote a sensitive value"
+	invalid := func(text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: text}}
+	}
+	for name, tt := range map[string]struct {
+		reason string
+		err    error
+		fields []string
+		want   string
+	}{
+		"Reason":    {"The reason of the API server.", invalid("hunter2 is wrong"), nil, "the API server answered Invalid" + rest},
+		"Unknown":   {"An error without a reason.", errors.New("hunter2"), nil, "the API server answered an error" + rest},
+		"Fields":    {"The names of fields.", invalid("hunter2"), []string{"data.a", "data.b"}, "the API server answered Invalid for the fields [data.a, data.b]" + rest},
+		"Valueless": {"Each known reason once.", invalid("a: hunter2: field is immutable, b: may not change once set, c: field is immutable"), nil, "the API server answered Invalid (field is immutable, may not change once set)" + rest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, WithoutMessage(tt.err, tt.fields), tt.reason)
+		})
+	}
+}

@@ -59,6 +59,19 @@ func TestReleaseFields(t *testing.T) {
 	}
 }
 
+// TestReleaseFieldsOfOthers: the entries of others, and an Update under the name of the manager, keep the fields.
+func TestReleaseFieldsOfOthers(t *testing.T) {
+	t.Parallel()
+	const both, one = `{"f:data":{"f:a":{},"f:b":{}}}`, `{"f:data":{"f:b":{}}}`
+	others := []string{managed("other", "Apply", "2026-01-02T03:04:05Z", both), theirs(manager, both)}
+	managedFields, released := ReleaseFields(widget(t, `"data":{}`, append(others, ours(both))...), manager,
+		map[string]any{"data": map[string]any{"a": "1", "b": "1"}}, map[string]any{"data": map[string]any{"b": "1"}})
+	require.True(t, released)
+	text, err := json.Marshal(managedFields)
+	require.NoError(t, err)
+	require.JSONEq(t, "["+strings.Join(append(others, ours(one)), ",")+"]", string(text))
+}
+
 // TestSetBy lists the fields of a configuration that other managers own.
 func TestSetBy(t *testing.T) {
 	t.Parallel()
@@ -72,6 +85,9 @@ func TestSetBy(t *testing.T) {
 	require.Empty(t, SetBy(obj, []string{"none"}, configuration))
 	require.Equal(t, [][]string{{"spec", "list", "0"}}, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:list":{"i:0":{},"i:1":{},"i:-1":{}}}}`)), []string{"old"},
 		map[string]any{"spec": map[string]any{"list": []any{"a"}}}), "an item by its index")
+	parts := map[string]any{"spec": map[string]any{"parts": []any{map[string]any{"size": int64(1)}}}}
+	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{"f:size":{}}}}}`)), []string{"old"}, parts), "an item without any of the keys")
+	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"v:\"a\"":{}}}}`)), []string{"old"}, parts), "an item of a set")
 }
 
 // TestWhole cuts a path at the first part that the manager owns as a whole.

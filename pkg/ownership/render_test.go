@@ -17,3 +17,12 @@ func TestFieldPath(t *testing.T) {
 	}
 	require.Less(t, len(FieldPath("data", strings.Repeat("n", 2*maxName))), maxName+10, "a long name is cut")
 }
+
+// TestWholeValue: the value of a change is whole, or empty.
+func TestWholeValue(t *testing.T) {
+	t.Parallel()
+	const quotes = 2
+	require.Equal(t, `"`+strings.Repeat("x", MaxWhole-quotes)+`"`, whole(strings.Repeat("x", MaxWhole-quotes), ordinary))
+	require.Empty(t, whole(strings.Repeat("x", MaxWhole-quotes+1), ordinary), "one byte too many")
+	require.Empty(t, whole(map[string]any{"env": []any{map[string]any{"name": "A", "value": "x"}}}, ordinary), "a part is withheld")
+}

@@ -19,6 +19,8 @@ func TestSameValue(t *testing.T) {
 	live := of("1", "1")
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{
 		{Manager: "vidra/one", Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
+		{Manager: "vidra/three", Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
+		{Manager: "vidra/four", Operation: metav1.ManagedFieldsOperationApply},
 		{Manager: "vidra/two", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
 	})
 	cases := map[string]struct {
@@ -31,6 +33,9 @@ func TestSameValue(t *testing.T) {
 		"Item":    {"in an item with a key", "vidra/one", `.list[name="x"].v`, of("2", "2"), of("3", "2"), true},
 		"Missing": {"neither has the field", "vidra/one", ".data.b", of("2", "2"), of("2", "2"), false},
 		"Unowned": {"the manager does not own it", "vidra/one", ".data.c", of("2", "2"), of("2", "2"), false},
+		"Status":  {"the manager applied it to a subresource", "vidra/three", ".data.a", of("2", "2"), of("2", "2"), false},
+		"Nothing": {"the entry has no fields", "vidra/four", ".data.a", of("2", "2"), of("2", "2"), false},
+		"Null":    {"one has no value, and the other lacks the field", "vidra/one", ".data.a", of(nil, "2"), &unstructured.Unstructured{Object: map[string]any{}}, false},
 		"Update":  {"the manager did not apply it", "vidra/two", ".data.a", of("2", "2"), of("2", "2"), false},
 	}
 	for name, tc := range cases {

@@ -93,13 +93,14 @@ func TestKept(t *testing.T) {
 	t.Parallel()
 	before := widget(t, `"data":{"a":"1","b":"2","c":"3"}`, ours(`{"f:data":{"f:a":{},"f:b":{},"f:c":{}}}`), theirs("helm", `{"f:data":{"f:b":{}}}`))
 	after := widget(t, `"data":{"a":"1","b":"2","c":"3"}`, ours(`{"f:data":{"f:a":{}}}`), managed("vidra/other", "Apply", "2026-01-02T03:05:00Z", `{"f:data":{"f:b":{}}}`),
-		theirs("argocd", `{"f:data":{"f:c":{}}}`), theirs("helm", `{"f:data":{"f:a":{},"f:b":{},"f:c":{}}}`), `{"manager":"empty","operation":"Update"}`)
+		theirs("argocd", `{"f:data":{"f:c":{}}}`), theirs("helm", `{"f:data":{"f:a":{},"f:b":{},"f:c":{}}}`),
+		managed("kustomize", "Apply", "2026-01-02T03:05:00Z", `{"f:data":{"f:c":{}}}`), theirs("vidra/ghost", `{"f:data":{"f:c":{}}}`), `{"manager":"empty","operation":"Update"}`)
 	kept := Kept(before, after, manager, "vidra/", shown)
 	var got []string
 	for _, field := range kept {
 		got = append(got, field.Path+" "+field.Manager)
 	}
-	require.Equal(t, []string{"data.b helm", "data.c argocd", "data.c helm"}, got)
+	require.Equal(t, []string{"data.b helm", "data.c argocd", "data.c helm", "data.c kustomize", "data.c vidra/ghost"}, got)
 	require.Equal(t, Others(widget(t, `"data":{}`, theirs("x", `{"f:data":{"f:b":{},"f:c":{}}}`)), "vidra/"), KeptPaths(kept))
 	require.Empty(t, Kept(before, before, manager, "vidra/", shown), "nothing was dropped")
 	require.Empty(t, Kept(after, before, manager, "vidra/", shown), "nothing was dropped, as the later apply has more")

@@ -15,6 +15,7 @@ func TestUserOf(t *testing.T) {
 		"none":          {"no user is known", "", ""},
 		"mail":          {"a name as of OIDC", "alice@example.com", "alice@example.com"},
 		"account":       {"a ServiceAccount", "system:serviceaccount:shop:deployer", "system:serviceaccount:shop:deployer"},
+		"edges":         {"each letter and digit is usual", "azAZ09", "azAZ09"},
 		"several":       {"the policy writes it where others edited the object, too", "alice@example.com and others", "alice@example.com and others"},
 		"blanks":        {"it could be a sentence", `x had done nothing; "bob`, `"x had done nothing; \"bob"`},
 		"controls":      {"a note has one line", "a\nb\x1b[31m", `"a\nb\x1b[31m"`},

@@ -113,6 +113,7 @@ func TestKeptAddition(t *testing.T) {
 		"last applied":      {"is the record of kubectl", []string{"metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"}, true},
 		"for Vidra":         {"is set for Vidra", []string{"metadata", "annotations", "vidraresource.infrahub.operators.com/break-glass-until"}, true},
 		"label for Vidra":   {"is set for Vidra", []string{"metadata", "labels", "infrahub.operators.com/x"}, true},
+		"top of a resource": {"a custom resource may have annotations at its top", []string{"annotations", "kubernetes.io/change-cause"}, true},
 		"domain alike":      {"is another domain", []string{"metadata", "annotations", "infrahub.operators.com.example.org/x"}, false},
 		"field of a domain": {"is no annotation", []string{"data", "infrahub.operators.com/x"}, false},
 		"field":             {"is an addition", []string{"spec", "replicas"}, false},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -349,6 +350,17 @@ func TestRestoreEntries(t *testing.T) {
 	}
 }
 
+// TestRestoreApplied: an entry that another manager applied, and an Update under our name, keep the fields that they got since.
+func TestRestoreApplied(t *testing.T) {
+	const b, c, both = `{"f:data":{"f:b":{}}}`, `{"f:data":{"f:c":{}}}`, `{"f:data":{"f:b":{},"f:c":{}}}`
+	entries := func(fields string) []string {
+		return []string{managed("other", "Apply", "2026-01-02T03:05:00Z", fields), theirs(manager, fields)}
+	}
+	list, err := json.Marshal(RestoreEntries(widget(t, `"data":{}`, entries(c)...), widget(t, `"data":{}`, entries(b)...), manager))
+	require.NoError(t, err)
+	require.JSONEq(t, "["+strings.Join(entries(both), ",")+"]", string(list))
+}
+
 // all is what anybody owns in an object.
 func all(u *unstructured.Unstructured) *fieldpath.Set {
 	set := setOf(nil)
@@ -408,6 +420,7 @@ func TestAddedFailsAfterAnotherWrite(t *testing.T) {
 // same write names him.
 func TestRemovalsGetAnAuthor(t *testing.T) {
 	removed := Change{Path: "data.a", Kind: Removed}
+	first, second := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC)
 	entry := func(fields string) []string {
 		return []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-replace", fields)}
 	}
@@ -429,6 +442,10 @@ func TestRemovalsGetAnAuthor(t *testing.T) {
 			[]Change{removed, {Path: "spec.x", Kind: Changed, Manager: "a"}, {Path: "spec.y", Kind: Changed, Manager: "b"}}, "",
 		},
 		"Scaled":  {"Who scales removes nothing.", `"data":{}`, entry(`{}`), []Change{removed, {Path: "spec.x", Kind: Changed, Manager: "hpa", Subresource: "scale"}}, ""},
+		"Later":   {"The last one.", `"data":{}`, entry(`{}`), []Change{removed, {Path: "spec.x", Kind: Changed, Manager: "b", Time: second}, {Path: "spec.y", Kind: Changed, Manager: "a", Time: first}}, "b"},
+		"Known":   {"The author is known.", `"data":{}`, entry(`{}`), []Change{{Path: "data.a", Kind: Removed, Manager: "c"}, {Path: "spec.x", Kind: Changed, Manager: "a"}}, "c"},
+		"Value":   {"A change of an unknown author is no removal.", `"data":{}`, entry(`{}`), []Change{{Path: "spec.z", Kind: Changed}, {Path: "spec.x", Kind: Changed, Manager: "a"}}, ""},
+		"Cleared": {"Another client may have cleared managedFields.", `"data":{}`, entry(`{}`), []Change{{Path: managedFieldsPath, Kind: Removed}, {Path: "spec.x", Kind: Changed, Manager: "a"}}, ""},
 		"Nothing": {"He changed nothing else.", `"data":{}`, entry(`{}`), []Change{removed}, ""},
 	}
 	for name, tc := range cases {
@@ -447,6 +464,19 @@ func TestOthers(t *testing.T) {
 	const fields = `{"f:data":{"f:b":{}}}`
 	none := Others(widget(t, `"data":{}`, ours(fields), theirs("kubectl", fields)), "vidra/")
 	require.Empty(t, none, "what is ours, too, is ours")
+	const applied = "2026-01-02T03:04:05Z"
+	for reason, obj := range map[string]*unstructured.Unstructured{
+		"a client wrote it under our name":                    widget(t, `"data":{}`, theirs(manager, fields)),
+		"our Update makes the field of another none of ours":  widget(t, `"data":{}`, theirs(manager, fields), theirs("kubectl", fields)),
+		"another manager applied it":                          widget(t, `"data":{}`, managed("other", "Apply", applied, fields)),
+		"the apply of another makes the field none of ours":   widget(t, `"data":{}`, managed("other", "Apply", applied, fields), theirs("kubectl", fields)),
+		"an excepted manager owns it beside one that is none": widget(t, `"data":{}`, theirs("mesh", fields), theirs("kubectl", fields)),
+	} {
+		require.Len(t, Others(obj, "vidra/", "mesh"), hashBytes, reason)
+	}
+	require.Empty(t, Others(widget(t, `"data":{}`, theirs("kubectl", fields)), "vidra/", "kubectl"), "the manager is excepted")
+	const itself = `{"f:data":{"f:c":{".":{},"f:d":{}}}}`
+	require.Empty(t, Others(widget(t, `"data":{}`, ours(itself), theirs("kubectl", itself)), "vidra/"), "the map is ours, too")
 	require.Empty(t, Others(widget(t, `"data":{}`, theirs("kcm", `{"f:status":{"f:x":{}}}`)), "vidra/"), "the status is nobody's concern")
 	one := Others(widget(t, `"data":{}`, theirs("kubectl", fields)), "vidra/")
 	two := Others(widget(t, `"data":{}`, theirs("kubectl", `{"f:data":{"f:b":{},"f:c":{".":{},"f:d":{}}}}`)), "vidra/")
@@ -469,7 +499,7 @@ func TestRecordedPaths(t *testing.T) {
 	require.True(t, known, "that there were none is known, too")
 	require.Empty(t, empty)
 	for reason, other := range map[string]string{
-		"nothing is recorded": "", "no base64": "!", "too short": text[:2], "a part of it": text[:len(text)-2], "of another subject": paths.Record("other/object"),
+		"nothing is recorded": "", "no base64": "!", "no base64 at its end": text + "!", "too short": text[:2], "a part of it": text[:len(text)-2], "of another subject": paths.Record("other/object"),
 		"not sorted": base64.RawURLEncoding.EncodeToString(append(tagOf("owner/object"), 2, 0, 0, 0, 1, 0, 0, 0)),
 	} {
 		_, known := RecordedPaths(other, "owner/object")

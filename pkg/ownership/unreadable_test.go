@@ -31,6 +31,18 @@ func TestRemoveUnreadable(t *testing.T) {
 			`"spec":{"racks":[{"name":"b\"]","row":1,"slots":[{"name":"s"}]}]}`, prefix + `.spec.racks[name="b\"]",row=1].slots: element 1: ` + omits,
 			[]string{"/spec/racks/1/slots/1"},
 		},
+		"NestedFirst": {
+			"In the first item of another list.", `"spec":{"racks":[{"name":"a","slots":[{"name":"s"},{}]}]}`, `"spec":{"racks":[{"name":"a","slots":[{"name":"s"}]}]}`,
+			prefix + `.spec.racks[name="a"].slots: element 1: ` + omits, []string{"/spec/racks/0/slots/1"},
+		},
+		"NestedGone": {
+			"The item is gone.", `"spec":{"racks":[{"name":"b","slots":[{}]}]}`, `"spec":{"racks":[{"name":"a","slots":[{"name":"s"}]}]}`,
+			prefix + `.spec.racks[name="a"].slots: element 0: ` + omits, nil,
+		},
+		"NestedOfOthers": {
+			"The manifest has no such item.", `"spec":{"racks":[{"name":"a","slots":[{}]}]}`, `"spec":{"racks":[{"name":"b","slots":[{"name":"s"}]}]}`,
+			prefix + `.spec.racks[name="a"].slots: element 0: ` + omits, nil,
+		},
 		"Dots":       {"Below a name with dots.", `"spec":{"a.b":{"c":[{}]},"a":{"b":[{}]}}`, `"spec":{"a.b":{"c":[]}}`, prefix + ".spec.a.b.c: element 0: " + omits, []string{"/spec/a.b/c/0"}},
 		"NoMap":      {"An item that is no map.", `"secrets":[{"name":"a"},null]`, `"secrets":[]`, prefix + ".secrets: element 1: associative list with keys may not have non-map elements", []string{"/secrets/1"}},
 		"OfOthers":   {"The manifest has no such list: it stays.", list, `"data":{}`, prefix + ".secrets: element 1: " + omits, nil},

@@ -178,6 +178,8 @@ func TestSensitivityOf(t *testing.T) {
 		"LikeInText":  {"A kind that begins like one.", inText("kind: SecretStore\ndata: {}\n"), false},
 		"Nested":      {"A VidraResource may hold a Secret.", vidraResource("kind: Secret"), true},
 		"NestedEnv":   {"Or an environment variable.", vidraResource("spec: {containers: [{env: []}]}"), true},
+		"OtherVidra":  {"A kind of another group only has the name.", `{"apiVersion":"example.com/v1","kind":"VidraResource","spec":{"manifest":"env"}}`, false},
+		"OtherKind":   {"Another kind of Vidra has no manifest.", `{"apiVersion":"infrahub.operators.com/v1alpha1","kind":"InfrahubSync","spec":{"manifest":"env"}}`, false},
 		"NestedPlain": {"Or nothing that is withheld.", vidraResource("kind: ConfigMap"), false},
 		"None":        {"Nothing says so.", `{"apiVersion":"v1","kind":"ConfigMap"}`, false},
 	}
