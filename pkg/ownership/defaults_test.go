@@ -37,6 +37,10 @@ func TestAddedDefaults(t *testing.T) {
 			reason: "A dropped field of an item.", configuration: `"spec":{"parts":[{"name":"a"}]}`, found: `"spec":{"parts":[{"name":"a","m":{"x":1,"y":2}}]}`,
 			managed: []string{ours(`{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:m":{"f:x":{}}}}}}`)}, want: []string{`spec.parts[name="a"].m`},
 		},
+		"OtherType": {
+			reason: "A list becomes a map.", configuration: `"spec":{"parts":{"a":1}}`, found: `"spec":{"parts":[{"name":"a"}],"port":1}`,
+			managed: []string{ours(`{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}}}}}`)},
+		},
 		"Same": {
 			reason: "Nothing changes.", configuration: `"spec":{"type":"A"}`, found: `"spec":{"type":"A","port":1}`,
 			managed: []string{ours(`{"f:spec":{"f:type":{}}}`)},

@@ -3,6 +3,7 @@ package ownership
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,15 @@ func TestAdded(t *testing.T) {
 		toHost   = `"spec":{"volumes":[{"name":"a","hostPath":{"path":"/"}}]}`
 		ports    = `"spec":{"ports":[{"port":80}]}`
 	)
+	// beforeHad has another manager own fields before the edit.
+	beforeHad := func(fields string) func(*Undo) {
+		return func(u *Undo) {
+			u.Before, u.BeforeKnown = Others(widget(t, `"data":{}`, theirs("someone", fields)), "vidra/"), true
+		}
+	}
+	labelled := func(u *Undo) {
+		require.NoError(t, unstructured.SetNestedField(u.Configuration, "1", "metadata", "labels", "a"))
+	}
 	cases := map[string]struct {
 		reason        string
 		configuration string
@@ -242,6 +252,58 @@ func TestAdded(t *testing.T) {
 			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:spec":{"f:b":{}}}`)},
 			change:  func(u *Undo) { u.Scope, u.Unobserved = SinceApply, true }, want: []string{"spec.b"},
 		},
+		"FirstEntry": {
+			reason: "The entry of the editor may be the first.", configuration: `"data":{"a":"1"}`, found: `"data":{"b":"1"}`,
+			managed: []string{theirs("kubectl-edit", `{"f:data":{"f:b":{}}}`), ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`)}, want: []string{"data.b"},
+		},
+		"OlderEntry": {
+			reason: "An event showed the edit, so that the time of its entry is no matter.", configuration: `"data":{"a":"1"}`, found: `"data":{"b":"1"}`,
+			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), managed("kubectl-edit", "Update", "2026-01-02T03:04:00Z", `{"f:data":{"f:b":{}}}`)},
+			change:  func(u *Undo) { u.BeforeKnown = true }, want: []string{"data.b"},
+		},
+		"PartOfAMap": {
+			reason: "Of a map that was there before, only the new field goes.", configuration: `"data":{"a":"1"}`, found: `"data":{"m":{"a":1,"b":2}}`,
+			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:m":{".":{},"f:a":{},"f:b":{}}}}`)},
+			change:  beforeHad(`{"f:data":{"f:m":{".":{},"f:a":{}}}}`), want: []string{"data.m.b"},
+		},
+		"PartOfANestedMap": {
+			reason: "So it is of a map in a map.", configuration: `"data":{"a":"1"}`, found: `"data":{"n":{"m":{"a":1,"b":2}}}`,
+			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:n":{".":{},"f:m":{"f:a":{},"f:b":{}}}}}`)},
+			change:  beforeHad(`{"f:data":{"f:n":{".":{},"f:m":{"f:a":{}}}}}`), want: []string{"data.n.m.b"},
+		},
+		"PartOfAMapOfAnotherVersion": {
+			reason: "A path that the object lacks keeps the map as well.", configuration: `"data":{"a":"1"}`, found: `"data":{"n":{"b":2}}`,
+			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:n":{".":{},"f:gone":{},"f:b":{}}}}`)},
+			change:  beforeHad(`{"f:data":{"f:n":{".":{}}}}`), want: []string{"data.n.b"},
+		},
+		"DefaultedKeyOfBoth": {
+			reason: "An item with a default key of which both own a field is none of the edit.", configuration: `"spec":{"ports":[{"port":80}],"a":1}`,
+			found: `"spec":{"ports":[{"port":80,"protocol":"TCP"}],"b":1}`,
+			managed: []string{
+				ours(`{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{"f:port":{}}}}}`),
+				theirs("kubectl-edit", `{"f:spec":{"f:b":{},"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`),
+			},
+			want: []string{"spec.b"},
+		},
+		"Labels": {
+			reason: "A label of the object.", configuration: `"metadata":{"labels":{"a":"1"}}`, found: `"spec":{}`,
+			managed: []string{ours(`{"f:spec":{}}`), theirs("kubectl-edit", `{"f:metadata":{"f:labels":{"f:b":{}}}}`)}, change: labelled, want: []string{"metadata.labels.b"},
+		},
+		"LabelsSinceApply": {
+			reason: "No label of the object is in the way of an apply.", configuration: `"metadata":{"labels":{"a":"1"}}`, found: `"spec":{}`,
+			managed: []string{ours(`{"f:spec":{}}`), theirs("kubectl-edit", `{"f:metadata":{"f:labels":{"f:b":{}}}}`)},
+			change:  func(u *Undo) { labelled(u); u.Scope = SinceApply },
+		},
+		"LabelsOfATemplate": {
+			reason: "A label of a template may be.", configuration: `"spec":{"template":{"metadata":{"labels":{"a":"1"}}}}`, found: `"spec":{"template":{"metadata":{"labels":{"b":"1"}}}}`,
+			managed: []string{ours(`{"f:spec":{}}`), theirs("kubectl-edit", `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{"f:b":{}}}}}}`)},
+			change:  func(u *Undo) { u.Scope = SinceApply }, want: []string{"spec.template.metadata.labels.b"},
+		},
+		"UnownedLikeMetadata": {
+			reason: "A field below the top may be called as the metadata.", configuration: `"spec":{"strategy":{"type":"A"}}`, found: `"spec":{"strategy":{"type":"B","deep":{"type":"A"},"metadata":{"a":1}}}`,
+			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), managed("person", "Apply", "2026-01-02T03:06:00Z", `{"f:spec":{"f:strategy":{"f:type":{},"f:deep":{"f:type":{}}}}}`)},
+			change:  func(u *Undo) { u.Scope = SinceApply }, want: []string{"spec.strategy.deep", "spec.strategy.metadata"},
+		},
 		"Nothing": {reason: "Nobody else wrote.", configuration: union, found: `"spec":{"volumes":[{"name":"a"}]}`, managed: []string{ours(mounted)}},
 	}
 	for name, tc := range cases {
@@ -251,6 +313,9 @@ func TestAdded(t *testing.T) {
 				tc.change(&undo)
 			}
 			found := widget(t, tc.found, tc.managed...)
+			if name == "Labels" || name == "LabelsSinceApply" {
+				found.SetLabels(map[string]string{"b": "1"})
+			}
 			added := undo.Added(found, found)
 			if tc.want == nil {
 				require.Empty(t, added.Changes, tc.reason)
@@ -261,6 +326,7 @@ func TestAdded(t *testing.T) {
 			after := patched(t, found, added.Patch)
 			gained := setOf(applied(after, manager)).Difference(setOf(applied(found, manager)))
 			require.False(t, gained.Empty(), "ours now: %s", tc.reason)
+			require.Len(t, slices.DeleteFunc(slices.Collect(records(after)), func(r record) bool { return !r.applies() || r.text("manager") != manager }), 1, "one entry of ours")
 			for r := range records(after) {
 				if r.text("manager") != manager || !r.applies() {
 					require.True(t, setOf(r.fields()).Intersection(gained).Empty(), "nobody else's: %s", tc.reason)
@@ -303,6 +369,9 @@ func TestAddedWithoutManagedFields(t *testing.T) {
 			reason: "It is a member of a union if the API server refuses it.", configuration: `"spec":{"volumes":[{"name":"a","emptyDir":{}}]}`,
 			found: edited, madeUp: made, change: func(u *Undo) { u.Scope = BesideChanged }, want: []string{`spec.volumes[name="a"].hostPath`},
 		},
+		"EmptyList": {
+			reason: "Nor of an empty list.", configuration: `"spec":{"others":[]}`, found: edited, madeUp: made, change: known,
+		},
 		"Before": {
 			reason: "It was there before the edit.", configuration: `"spec":{"volumes":[{"name":"b","emptyDir":{}}]}`,
 			found: edited, madeUp: made, change: before,
@@ -324,8 +393,101 @@ func TestAddedWithoutManagedFields(t *testing.T) {
 			for _, c := range added.Changes {
 				require.Empty(t, c.Manager, "nobody knows who")
 			}
+			after := patched(t, live, added.Patch)
+			require.Equal(t, all(live).String(), all(after).String(), "fields change their owners alone")
+			for r := range records(after) {
+				for _, path := range added.paths {
+					require.Equal(t, r.text("manager") == manager, setOf(r.fields()).Has(path), "the addition is ours alone")
+				}
+			}
 		})
 	}
+}
+
+// TestEntriesBelowAnAddition: everything in an added field goes with it, except fields of a subresource and of another VidraResource.
+func TestEntriesBelowAnAddition(t *testing.T) {
+	t.Parallel()
+	below := func(name string) string { return `{"f:spec":{"f:m":{"f:` + name + `":{}}}}` }
+	const entry = `{"manager":%q,"operation":%q,"subresource":%q,"fieldsType":"FieldsV1","fieldsV1":%s}`
+	found := widget(t, `"spec":{"m":{"a":1,"b":1,"c":1,"d":1,"e":1}}`, ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:spec":{"f:m":{".":{},"f:a":{}}}}`),
+		fmt.Sprintf(entry, "controller", "Update", "", below("b")), fmt.Sprintf(entry, "mesh", "Apply", "", below("c")),
+		fmt.Sprintf(entry, "vidra/other", "Apply", "", below("d")), fmt.Sprintf(entry, "hpa", "Update", "scale", below("e")))
+	undo := undoOf(t, `"spec":{"x":1}`)
+	undo.Editors = []string{"kubectl-edit"}
+	added := undo.Added(found, found)
+	require.Equal(t, []string{"spec.m"}, pathsIn(added.Changes))
+	after := patched(t, found, added.Patch)
+	managers := map[string][]string{}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		managers[name] = managersOf(after, "f:spec", "f:m", "f:"+name)
+	}
+	require.Equal(t, map[string][]string{"a": {manager}, "b": {manager}, "c": {manager}, "d": {"vidra/other"}, "e": {"hpa"}}, managers)
+}
+
+// TestLost lists the fields of the configuration that an edit removed or changed, and the manager of a change.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	const parts = `{"f:spec":{"f:ports":{"k:{\"port\":81,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:protocol":{}}}}}`
+	cases := map[string]struct {
+		reason, configuration, found string
+		managed                      []string
+		want                         []Change
+	}{
+		"Removed": {
+			"The API server records no author.", `"spec":{"a":1,"z":1}`, `"spec":{"b":1}`, []string{ours(`{"f:metadata":{}}`), theirs("kubectl-edit", `{"f:spec":{"f:b":{}}}`)},
+			[]Change{{Path: "spec.a", Kind: Removed, Restored: "1"}, {Path: "spec.z", Kind: Removed, Restored: "1"}},
+		},
+		"Changed": {
+			"The manager of the value is the author.", `"spec":{"a":1}`, `"spec":{"a":2}`, []string{ours(`{"f:metadata":{}}`), theirs("kubectl-edit", `{"f:spec":{"f:a":{}}}`)},
+			[]Change{{Path: "spec.a", Kind: Changed, Found: "2", Value: "2", Restored: "1", Manager: "kubectl-edit", Operation: "Update", Time: time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC)}},
+		},
+		"Item": {
+			"An item lacks the key with a default.", `"spec":{"ports":[{"port":80}]}`, `"spec":{"ports":[{"port":81,"protocol":"TCP"}]}`, []string{ours(`{"f:metadata":{}}`), theirs("kubectl-edit", parts)},
+			[]Change{{Path: "spec.ports[port=80]", Kind: Removed, Restored: `{"port":80}`}},
+		},
+		"ItemWithoutKeys": {"Without a key, an item has no path.", `"spec":{"ports":[{"size":1}]}`, `"spec":{"ports":[{"port":81,"protocol":"TCP"}]}`, []string{ours(`{"f:metadata":{}}`), theirs("kubectl-edit", parts)}, nil},
+		"UnknownList": {
+			"The items of a list without an owned one are unknown.", `"spec":{"parts":[{"name":"a","size":1}]}`, `"spec":{"parts":[{"name":"b"}],"x":1}`,
+			[]string{ours(`{"f:metadata":{}}`), theirs("kubectl-edit", `{"f:spec":{"f:x":{}}}`)}, nil,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := widget(t, tc.found, tc.managed...)
+			require.Equal(t, tc.want, withoutPointers(undoOf(t, tc.configuration).Added(found, found).Lost), tc.reason)
+		})
+	}
+	found := widget(t, `"spec":{"a":2}`, ours(`{"f:metadata":{}}`), theirs("kubectl-edit", `{"f:spec":{"f:a":{}}}`))
+	live := widget(t, `"spec":{"a":3}`, ours(`{"f:metadata":{}}`), theirs("later", `{"f:spec":{"f:a":{}}}`))
+	lost := undoOf(t, `"spec":{"a":1}`).Added(found, live).Lost
+	require.Len(t, lost, 1)
+	require.Equal(t, "kubectl-edit", lost[0].Manager, "the author of the edit, not of a later one")
+}
+
+// TestAddedSince: a field that Vidra has restored since the edit counts as its own.
+func TestAddedSince(t *testing.T) {
+	t.Parallel()
+	const added = `"k:{\"port\":81,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}`
+	found := widget(t, `"spec":{"ports":[{"port":81,"protocol":"TCP"}]}`, ours(`{"f:metadata":{}}`), theirs("kubectl-edit", `{"f:spec":{"f:ports":{`+added+`}}}`))
+	live := widget(t, `"spec":{"ports":[{"port":80,"protocol":"TCP"},{"port":81,"protocol":"TCP"}]}`, ours(`{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`),
+		theirs("kubectl-edit", `{"f:spec":{"f:ports":{`+added+`,"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`))
+	require.Equal(t, []string{`spec.ports[port=81,protocol="TCP"]`}, pathsIn(undoOf(t, `"spec":{"ports":[{"port":80}]}`).Added(found, live).Changes))
+}
+
+// TestKeepPaths: an ignore rule gets the names that lead to a field, also below the fields of the configuration, and the names above a list.
+func TestKeepPaths(t *testing.T) {
+	t.Parallel()
+	found := widget(t, `"spec":{"list":[{"name":"a","x":1}],"m":{"k":1,"l":1}}`, ours(`{"f:metadata":{}}`),
+		theirs("kubectl-edit", `{"f:spec":{"f:list":{"k:{\"name\":\"a\"}":{"f:x":{}}},"f:m":{"f:k":{},"f:l":{}}}}`))
+	undo := undoOf(t, `"spec":{"gone":1}`)
+	var asked []string
+	undo.Keep = func(manager string, path []string) bool {
+		asked = append(asked, manager+" "+strings.Join(path, "."))
+		return slices.Equal(path, []string{"spec", "m", "k"})
+	}
+	require.Equal(t, []string{"spec.list", "spec.m.l"}, pathsIn(undo.Added(found, found).Changes))
+	require.Equal(t, []string{"kubectl-edit spec.list", "kubectl-edit spec.m.k", "kubectl-edit spec.m.l"}, asked)
 }
 
 // TestRestoreEntries: what was reclaimed is theirs again, beside what they wrote since.
