@@ -165,9 +165,6 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 			var token string
 			isOurs := at.ours.Members.Has(element) || !sub.ours.Empty()
 			sub.conf, token, sub.configured = at.conf.configured(element, isOurs || !s.recorded)
-			if token == "" && element.FieldName != nil {
-				token = *element.FieldName
-			}
 			if token != "" {
 				sub.names = append(slices.Clone(at.names), token)
 			}
