@@ -30,6 +30,7 @@ func TestMerge(t *testing.T) {
 		"DroppedBelow":     {"A map of others keeps their fields.", `"spec":{"m":{"a":1,"b":2}}`, `"spec":{}`, []string{ours(`{"f:spec":{"f:m":{"f:a":{}}}}`)}, `{"m":{"b":2}}`},
 		"DroppedBelowAll":  {"A map goes with its last field.", `"spec":{"m":{"a":1},"z":1}`, `"spec":{}`, []string{ours(`{"f:spec":{"f:m":{"f:a":{}}}}`)}, `{"z":1}`},
 		"DroppedWhole":     {"A map that is owned as a whole goes with its contents.", `"spec":{"m":{"a":1},"z":1}`, `"spec":{}`, []string{ours(`{"f:spec":{"f:m":{}}}`)}, `{"z":1}`},
+		"DroppedItself":    {"A map that is owned itself goes with the fields of others.", `"spec":{"m":{"a":1,"b":2},"z":1}`, `"spec":{}`, []string{ours(`{"f:spec":{"f:m":{".":{},"f:a":{}}}}`), theirs("kubectl", `{"f:spec":{"f:m":{"f:b":{}}}}`)}, `{"z":1}`},
 		"DroppedAbsent":    {"An absent field is no removal.", `"spec":{"z":1}`, `"spec":{}`, []string{ours(`{"f:spec":{"f:a":{}}}`)}, `{"z":1}`},
 		"Atomic":           {"A map that is owned as a whole is replaced.", `"spec":{"m":{"a":1,"b":2}}`, `"spec":{"m":{"a":3}}`, []string{theirs("kubectl", `{"f:spec":{"f:m":{}}}`)}, `{"m":{"a":3}}`},
 		"Type":             {"A map takes the place of a scalar.", `"spec":{"m":1}`, `"spec":{"m":{"a":3}}`, nil, `{"m":{"a":3}}`},

@@ -409,7 +409,7 @@ func TestEntriesBelowAnAddition(t *testing.T) {
 	t.Parallel()
 	below := func(name string) string { return `{"f:spec":{"f:m":{"f:` + name + `":{}}}}` }
 	const entry = `{"manager":%q,"operation":%q,"subresource":%q,"fieldsType":"FieldsV1","fieldsV1":%s}`
-	found := widget(t, `"spec":{"m":{"a":1,"b":1,"c":1,"d":1,"e":1}}`, ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:spec":{"f:m":{".":{},"f:a":{}}}}`),
+	found := widget(t, `"spec":{"m":{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}}`, ours(below("f")), theirs("kubectl-edit", `{"f:spec":{"f:m":{".":{},"f:a":{}}}}`),
 		fmt.Sprintf(entry, "controller", "Update", "", below("b")), fmt.Sprintf(entry, "mesh", "Apply", "", below("c")),
 		fmt.Sprintf(entry, "vidra/other", "Apply", "", below("d")), fmt.Sprintf(entry, "hpa", "Update", "scale", below("e")))
 	undo := undoOf(t, `"spec":{"x":1}`)
@@ -418,10 +418,10 @@ func TestEntriesBelowAnAddition(t *testing.T) {
 	require.Equal(t, []string{"spec.m"}, pathsIn(added.Changes))
 	after := patched(t, found, added.Patch)
 	managers := map[string][]string{}
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		managers[name] = managersOf(after, "f:spec", "f:m", "f:"+name)
 	}
-	require.Equal(t, map[string][]string{"a": {manager}, "b": {manager}, "c": {manager}, "d": {"vidra/other"}, "e": {"hpa"}}, managers)
+	require.Equal(t, map[string][]string{"a": {manager}, "b": {manager}, "c": {manager}, "d": {"vidra/other"}, "e": {"hpa"}, "f": {manager}}, managers, "f is a field of the manifest before")
 }
 
 // TestLost lists the fields of the configuration that an edit removed or changed, and the manager of a change.
