@@ -158,7 +158,7 @@ func holding() *v1alpha1.VidraResource {
 	return vr
 }
 
-// TestRemove: which requests remove an object, by what was read of it.
+// TestRemove: the requests of a removal for each state of the object.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	keep := map[string]string{v1alpha1.KeepAnnotation: "true"}
@@ -188,7 +188,7 @@ func TestRemove(t *testing.T) {
 			return map[object.Identity][]owners.Receiver{page: {{VidraResource: holding()}}}, nil
 		}
 	}
-	// The parts of an outcome that callers use.
+	// outcome has the parts of a Removal that callers use.
 	type outcome struct {
 		gone, absent, deleted, released, unmanaged, missing, kept, unsure, waits, fails bool
 	}

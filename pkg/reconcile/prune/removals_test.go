@@ -111,7 +111,7 @@ func TestRecordRemoval(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		// before changes the object, and of the Remover.
+		// before changes the object, and of changes the Remover.
 		before func(*plan.Object)
 		of     func(*Remover)
 		done   Removal
@@ -310,7 +310,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestRecordStage: what is known about an object decides about its container, whose removal is in a later stage.
+// TestRecordStage: the outcome of an object decides about its container, whose removal is in a later stage.
 func TestRecordStage(t *testing.T) {
 	t.Parallel()
 	const (
