@@ -103,7 +103,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		err = p.reconciler.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
 	p.noteConflict(err)
-	if err != nil && !(apierrors.IsNotFound(err) && object.IsObject(err, p.plan.VR.Name)) {
+	if err != nil && (!apierrors.IsNotFound(err) || !object.IsObject(err, p.plan.VR.Name)) {
 		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
 	p.reconciler.forget(p.plan.Settings.Claimant.Owner)

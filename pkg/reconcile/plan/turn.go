@@ -47,6 +47,8 @@ func (t *Turn) Release() (reserved bool) {
 	return reserved
 }
 
-// Heal and EndHeal are the two ends of the turn of the loop of objects.
-func (t *Turn) Heal()    { t.healing = true }
+// Heal begins the turn of the loop of objects.
+func (t *Turn) Heal() { t.healing = true }
+
+// EndHeal ends the turn of the loop of objects.
 func (t *Turn) EndHeal() { t.healing = false }

@@ -428,7 +428,7 @@ func TestExclude(t *testing.T) {
 			t.Parallel()
 			a := reading(tc.of)
 			for _, id := range []object.Identity{shop, tc.removed} {
-				a.Plan.State.Track(id).Entry = object.NewEntry(id, id.GroupKind.WithVersion("v1"))
+				a.Plan.State.Track(id).Entry = object.NewEntry(id, id.WithVersion("v1"))
 			}
 			a.Plan.State.SetManifest([]*desired.Object{{ID: page, Key: pageKey}})
 			if tc.before != nil {

@@ -81,7 +81,7 @@ func remover(ids ...object.Identity) *Remover {
 	}
 	a.Applier.Trigger = trigger.NewFactory(a.Applier.Index)
 	for _, id := range ids {
-		a.Plan.State.Track(id).Entry = object.NewEntry(id, id.GroupKind.WithVersion("v1"))
+		a.Plan.State.Track(id).Entry = object.NewEntry(id, id.WithVersion("v1"))
 	}
 	return a
 }
@@ -470,7 +470,7 @@ func TestStaleSince(t *testing.T) {
 		time.Sleep(staleFor)
 		require.NoError(t, stale())
 		require.Equal(t, 1, asked)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.ErrorIs(t, stale(), errDown)
 		require.ErrorIs(t, stale(), errDown)
 		require.Equal(t, 2, asked)
