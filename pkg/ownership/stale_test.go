@@ -74,6 +74,7 @@ func TestCoOwned(t *testing.T) {
 		"OursWhole":     {"A field of a map that is ours as a whole.", []string{ours(`{"f:data":{}}`), theirs("helm", `{"f:data":{"f:b":{}}}`)}, true},
 		"Beside":        {"Another field of the same map.", []string{ours(fields), theirs("helm", `{"f:data":{".":{},"f:b":{},"f:m":{".":{},"f:y":{}}}}`)}, false},
 		"AnotherOfOurs": {"Another VidraResource that applies is none of the others.", []string{ours(fields), managed("vidra/other", "Apply", "2026-01-02T03:05:00Z", fields)}, false},
+		"Applied":       {"Another manager applies the same field.", []string{ours(fields), managed("kustomize", "Apply", "2026-01-02T03:05:00Z", `{"f:data":{"f:a":{}}}`)}, true},
 		"OursByUpdate":  {"An Update of our name counts as one of another.", []string{ours(fields), theirs(manager, `{"f:data":{"f:a":{}}}`)}, true},
 		"MostOthers":    {"As many entries as are compared.", forged(maxOthers, "Update", "tool"), false},
 		"TooManyOthers": {"More entries are forged.", forged(maxOthers+1, "Update", "tool"), true},
