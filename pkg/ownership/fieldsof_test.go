@@ -151,5 +151,8 @@ func TestMask(t *testing.T) {
 	containers, _, err := unstructured.NestedSlice(masked.Object, "spec", "containers")
 	require.NoError(t, err)
 	require.Equal(t, []any{map[string]any{"name": "c", "env": []any{map[string]any{"name": "A", "value": "***"}}}}, containers)
+	app := parsed(t, `{apiVersion: example.com/v1, kind: App, metadata: {name: a}, spec: {env: {DB: {name: x, valueFrom: x, env: x, last-applied: x}}}}`)
+	masked = Mask(app, shown, func([]string, any) any { return "***" })
+	require.Equal(t, map[string]any{"env": map[string]any{"DB": map[string]any{"name": "***", "valueFrom": "***", "env": "***", "last-applied": "***"}}}, masked.Object["spec"], "all of the value of a variable")
 	require.Equal(t, "cGFzcw==", secret.Object["data"].(map[string]any)["password"], "the object is not changed")
 }
