@@ -55,7 +55,7 @@ type listedVersion struct {
 	// shown is whether the cache has shown its generation.
 	shown bool
 	// unread reports that its state is still to be read: a write met another one. awaited is the time of the next read after one that found another
-	// VidraResource or spec, unless the cache shows another version than version before; zero before the first read.
+	// VidraResource or spec, which another version in the cache brings forward; zero before the first read.
 	unread  bool
 	awaited time.Time
 }

@@ -251,7 +251,7 @@ func TestRemove(t *testing.T) {
 		"HiddenKept":  {reason: "Its annotation keeps it.", of: &requests{live: mine(keep), getErr: forbidden()}, before: account, want: outcome{fails: true, kept: true, unsure: true}},
 		"HiddenOwned": {reason: "Its owners are unknown.", of: &requests{live: shared, getErr: forbidden()}, before: func(a *Remover) { account(a); a.Applier.Finder.VidraResources = failing{} }, want: outcome{fails: true, unsure: true}},
 		"Hidden":      {reason: "Vidra itself fails to read it, too.", of: &requests{live: mine(keep), getErr: forbidden(), listErr: errDown}, before: account, want: outcome{fails: true, unsure: true}},
-		"HiddenGone":  {reason: "It is gone.", of: &requests{getErr: forbidden()}, before: account, want: outcome{gone: true, absent: true}},
+		"HiddenGone":  {reason: "It is gone, which looks the same.", of: &requests{getErr: forbidden()}, before: account, want: outcome{gone: true}},
 		"HiddenOther": {reason: "It is foreign.", of: &requests{live: foreign, getErr: forbidden()}, before: account, want: outcome{gone: true}},
 	}
 	for name, tc := range cases {

@@ -49,7 +49,7 @@ func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live 
 func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, failed error) Removal {
 	live, known := a.readAsVidra(ctx, key)
 	if known && (live == nil || !a.Applier.Settings.Claimant.Owns(live, e)) {
-		return Removal{Gone: true, Absent: live == nil}
+		return Removal{Gone: true}
 	}
 	done := Removal{Err: failed, kept: known && policy.KeptByAnnotation(live), unsure: !known}
 	if known {
