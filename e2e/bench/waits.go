@@ -49,7 +49,7 @@ type waitsOptions struct {
 
 func (o *waitsOptions) flags(fs *flag.FlagSet) {
 	fs.IntVar(&o.rounds, "rounds", 30, "How many edits are made on each side in each case.")
-	fs.IntVar(&o.objects, "objects", 4000, "How many objects are applied and pruned meanwhile.")
+	fs.IntVar(&o.objects, "objects", 3000, "How many objects are applied and pruned meanwhile.")
 	fs.DurationVar(&o.pause, "pause", 50*time.Millisecond, "How long to wait between two edits.")
 	fs.DurationVar(&o.timeout, "timeout", 2*time.Minute, "An edit that stands longer than this is missed.")
 }
