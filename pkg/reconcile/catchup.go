@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -26,7 +25,7 @@ const (
 	catchUpRetry = 100 * time.Millisecond
 	// catchUpTimeout bounds the list of the VidraResources.
 	catchUpTimeout = 30 * time.Second
-	// catchUpLog is how often a cache that stays behind is logged, and how often a VidraResource is read whose event it awaits.
+	// catchUpLog is the interval of the lines of the log about a cache that stays behind, and of the reads of a VidraResource with an awaited event.
 	catchUpLog = time.Minute
 )
 
@@ -122,7 +121,7 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 	}
 	now := &v1alpha1.VidraResource{}
 	err := api.Get(ctx, client.ObjectKeyFromObject(vr), now)
-	gone := apierrors.IsNotFound(err) && object.IsObject(err, vr.Name)
+	gone := object.IsAbsent(err, vr.Name)
 	if err != nil && !gone {
 		return nil, fmt.Errorf("read the VidraResource, whose status in the cache is behind the API server: %w", err)
 	}
@@ -147,7 +146,7 @@ func (c *catchUp) conflicted(vr *v1alpha1.VidraResource) {
 	defer c.mu.Unlock()
 	is := versionOf(vr)
 	is.shown, is.unread = true, true
-	c.listed[vr.Name] = is // a reconcile follows the list
+	c.listed[vr.Name] = is // the list is made before the first write
 }
 
 // awaits is a predicate of the controller. It reports whether an update shows a state that a write or a read met before the cache.

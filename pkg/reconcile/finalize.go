@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -103,7 +102,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		err = p.reconciler.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
 	p.noteConflict(err)
-	if err != nil && (!apierrors.IsNotFound(err) || !object.IsObject(err, p.plan.VR.Name)) {
+	if err != nil && !object.IsAbsent(err, p.plan.VR.Name) {
 		return reconcile.Result{}, fmt.Errorf("remove the finalizer from VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
 	p.reconciler.forget(p.plan.Settings.Claimant.Owner)

@@ -148,7 +148,7 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err): // otherwise its kind is served no more
-		p.vanished = p.vanished || s.justHeld && object.IsObject(err, p.plan.VR.Name)
+		p.vanished = p.vanished || s.justHeld && object.IsAbsent(err, p.plan.VR.Name)
 		return nil
 	default:
 		s.plan.ReturnUnreported(unreported)

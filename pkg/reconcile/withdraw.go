@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -46,7 +45,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 // isGone returns nil if the API server has no VidraResource of the name.
 func (p *pass) isGone(ctx context.Context) error {
 	switch err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, &v1alpha1.VidraResource{}); {
-	case apierrors.IsNotFound(err) && object.IsObject(err, p.plan.Settings.Claimant.Owner.Name):
+	case object.IsAbsent(err, p.plan.Settings.Claimant.Owner.Name):
 		return nil
 	case err != nil:
 		return fmt.Errorf("read VidraResource %s: %w", p.plan.Settings.Claimant.Owner.Name, err)

@@ -180,7 +180,7 @@ func editManagedFields(ctx context.Context, api objectAPI, live *unstructured.Un
 // Get reads an object; nil if it is absent.
 func (a *Applier) Get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
 	live, err := a.resource(key).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) && object.IsObject(err, key.Name) {
+	if object.IsAbsent(err, key.Name) {
 		return nil, nil
 	}
 	return live, err

@@ -79,11 +79,11 @@ func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 		gvk.Kind, gvk.GroupVersion(), strings.Join(lacks, ", "))}
 }
 
-// IsObject reports whether a NotFound error is about the object name rather than
-// about its resource, for which the API server answers without details. To a text, as of a proxy, the client adds the name itself.
-func IsObject(err error, name string) bool {
+// IsAbsent reports whether an error says that the object name is absent. An absent resource is answered without details, and a text, for example of a
+// proxy, is no answer of the API server: the client adds the name to it.
+func IsAbsent(err error, name string) bool {
 	var status apierrors.APIStatus
-	return !apierrors.IsUnexpectedServerError(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
 }
 
 // isAboutObject reports whether a NotFound error names an object, of any kind: the API server answers so where an object names another
@@ -183,7 +183,7 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 			Reason:  v1alpha1.ReasonApplyFailed,
 			Message: fmt.Sprintf("namespace %s does not exist: create it, or add it to the manifest", id.Namespace),
 		}
-	case apierrors.IsNotFound(err) && isAboutObject(err) && !IsObject(err, id.Name): // the API server names the kind of the one that is applied
+	case apierrors.IsNotFound(err) && isAboutObject(err) && !IsAbsent(err, id.Name): // the API server names the kind of the one that is applied
 		return Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "names an object that does not exist: create it, or add it to the manifest: " + Message(err, known)}
 	case !Denied(err) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) || misfit(err)):
 		return Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: Message(err, known)}

@@ -176,7 +176,7 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 		return Removal{Gone: true, Absent: true}
 	}
 	done := a.discard(ctx, key, live, e)
-	if apierrors.IsNotFound(done.Err) && object.IsObject(done.Err, key.Name) { // another client was faster
+	if object.IsAbsent(done.Err, key.Name) { // another client was faster
 		return Removal{Gone: true}
 	}
 	done.disclosure = disclosureOf(e, live)

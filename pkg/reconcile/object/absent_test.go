@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestIsObject(t *testing.T) {
+func TestIsAbsent(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	for name, tc := range map[string]struct {
 		err  error
@@ -24,6 +24,6 @@ func TestIsObject(t *testing.T) {
 		"a text of a proxy":         {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", secrets, "login", "404 page not found", 0, true), false},
 		"no answer":                 {errors.New("connection refused"), false},
 	} {
-		require.Equal(t, tc.want, IsObject(tc.err, "login"), name)
+		require.Equal(t, tc.want, IsAbsent(tc.err, "login"), name)
 	}
 }
