@@ -3,6 +3,8 @@ package search
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,6 +123,18 @@ func (p *process) kill() error {
 	}
 	kills.Add(1)
 	return p.Kill()
+}
+
+// operatorLogs returns the log files of operators, also of those that were killed.
+func operatorLogs() (all []string) {
+	for _, p := range operators {
+		if p.Operator != nil {
+			logs, _ := filepath.Glob(filepath.Join(filepath.Dir(p.Log), "operator-*.log")) // the pattern is valid
+			all = append(all, logs...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all) // operators of one environment share a folder
 }
 
 func (p *process) running() bool {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,20 +21,16 @@ func (r *run) requireFewReconciles(counts map[string]int) {
 // countReconciles returns how often operators, also those that were killed, have reconciled each VidraResource.
 func countReconciles(t require.TestingT) map[string]int {
 	counts := map[string]int{}
-	for _, p := range operators {
-		logs, err := filepath.Glob(filepath.Join(filepath.Dir(p.Log), "operator-*.log"))
+	for _, log := range operatorLogs() {
+		text, err := os.ReadFile(log)
 		require.NoError(t, err)
-		for _, log := range logs {
-			text, err := os.ReadFile(log)
-			require.NoError(t, err)
-			for line := range bytes.Lines(text) {
-				var is struct {
-					Msg           string
-					VidraResource struct{ Name string }
-				}
-				if bytes.Contains(line, []byte(`"Reconciled"`)) && json.Unmarshal(line, &is) == nil && is.Msg == "Reconciled" {
-					counts[is.VidraResource.Name]++
-				}
+		for line := range bytes.Lines(text) {
+			var is struct {
+				Msg           string
+				VidraResource struct{ Name string }
+			}
+			if bytes.Contains(line, []byte(`"Reconciled"`)) && json.Unmarshal(line, &is) == nil && is.Msg == "Reconciled" {
+				counts[is.VidraResource.Name]++
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -665,17 +664,12 @@ func (r *run) settles(ctx context.Context) bool {
 // broken ends the run with the promises that are broken.
 func (r *run) broken(wrong []string) {
 	r.logf("%s: %s", r.prefix, join(wrong))
-	for _, p := range operators {
-		if p.Operator != nil {
-			logs, _ := filepath.Glob(filepath.Join(filepath.Dir(p.Log), "operator-*.log")) // of killed ones, too
-			for _, log := range logs {
-				text, err := os.ReadFile(log)
-				r.logf("operator log %s: %v", log, err)
-				for line := range strings.Lines(string(text)) {
-					if r.word.MatchString(line) {
-						r.logf("%s", line)
-					}
-				}
+	for _, log := range operatorLogs() {
+		text, err := os.ReadFile(log)
+		r.logf("operator log %s: %v", log, err)
+		for line := range strings.Lines(string(text)) {
+			if r.word.MatchString(line) {
+				r.logf("%s", line)
 			}
 		}
 	}
