@@ -398,8 +398,8 @@ func TestStringDataIsOurs(t *testing.T) {
 	require.Equal(t, map[string]any{"data": map[string]any{"kept": "a2VwdA==", "both": "bmV3", "text": "aGk="}}, u.Object)
 }
 
-// TestConflictIsNoLostInventory: a VidraResource whose first status met a conflict has a finalizer without an inventory. Its inventory was not lost: objects that
-// a former VidraResource of its name has left are none of it.
+// TestConflictIsNoLostInventory: after the conflict of its first status, a VidraResource has a finalizer without an inventory. No inventory was lost: the objects
+// of a former VidraResource of its name are none of it.
 func TestConflictIsNoLostInventory(t *testing.T) {
 	l := newLab(t, colors("a"))
 	vr := l.get(t)

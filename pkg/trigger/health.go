@@ -328,7 +328,7 @@ func healthDelay(before, after any) time.Duration {
 	}
 }
 
-// sooner returns the shorter one of two delays, of which 0 is none.
+// sooner returns the shorter one of two delays; 0 is no delay.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -76,10 +76,10 @@ func (o *CoOwner) Agrees(live, applied *unstructured.Unstructured, field string)
 // give the object to the VidraResource that applies it first.
 func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 	for _, other := range others {
-		switch {
-		case !other.Recorded, other.Genuine && !other.UnderWay, other.Leaving, other.Genuine && other.wanted == nil:
+		switch unread := other.wanted == nil; {
+		case !other.Recorded, other.Leaving, other.Genuine && (unread || !other.UnderWay):
 			continue
-		case other.wanted == nil:
+		case unread:
 			return &Conflict{Manager: other.Manager, other: other.Name, unread: true}
 		}
 		if field, differs := ownership.Disagreement(other.wanted, applied); differs {

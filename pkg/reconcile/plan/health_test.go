@@ -47,11 +47,11 @@ func TestBlockedDeletions(t *testing.T) {
 	require.False(t, (&HealthReport{Ill: r.Ill[3:5]}).failed())
 }
 
-// shown is a store that has one object.
+// shown is a store with one object, or without any if it is nil.
 type shown struct{ kept any }
 
 func (s shown) Get(watchregistry.Key, string, string) (obj any, found, synced bool) {
-	return s.kept, true, true
+	return s.kept, s.kept != nil, true
 }
 
 // TestHealthInAnswers: the answer to an apply may be older than the object in the store, which has reported no change of health since.

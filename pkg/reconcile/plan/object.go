@@ -78,7 +78,7 @@ type Object struct {
 	LastApply time.Time
 	// Unlisted is the cause to read the object before the next apply, because a failed one of a changed manifest has met an edit; else nil.
 	Unlisted *trigger.Cause
-	// Turn is whose turn it is to write to the object.
+	// Turn is the turn of the writer of the object.
 	Turn Turn
 	// Delayed reports that the loop of objects reverts the object, which is contended, at a later time.
 	Delayed bool

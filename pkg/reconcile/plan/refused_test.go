@@ -14,15 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/trigger"
-	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
-
-// oneObject is the store of a watch with at most one object.
-type oneObject struct{ kept any }
-
-func (s *oneObject) Get(watchregistry.Key, string, string) (any, bool, bool) {
-	return s.kept, s.kept != nil, true
-}
 
 // TestAwaitRefusedOnce: a change of a refused object has its VidraResource reconciled once, also where that reconcile attempts nothing.
 func TestAwaitRefusedOnce(t *testing.T) {
@@ -43,18 +35,18 @@ func TestAwaitRefusedOnce(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		refuse func(*Planner, *Object)
-		change func(t *testing.T, p *Planner, s *oneObject)
+		change func(t *testing.T, p *Planner, s *shown)
 		want   bool
 	}{
-		"same":              {"Nothing has changed.", conflict, func(*testing.T, *Planner, *oneObject) {}, false},
-		"gone":              {"Its watch shows it no more.", conflict, func(_ *testing.T, _ *Planner, s *oneObject) { s.kept = nil }, true},
-		"events off":        {"No watch shows it.", conflict, func(_ *testing.T, p *Planner, _ *oneObject) { p.Settings.Watched = false }, true},
-		"deletion":          {"Another version of it waits, too.", deletion, func(t *testing.T, _ *Planner, s *oneObject) { t.Helper(); s.kept = kept(t, "101", "red") }, true},
-		"the same deletion": {"It was read in this version.", deletion, func(*testing.T, *Planner, *oneObject) {}, false},
+		"same":              {"Nothing has changed.", conflict, func(*testing.T, *Planner, *shown) {}, false},
+		"gone":              {"Its watch shows it no more.", conflict, func(_ *testing.T, _ *Planner, s *shown) { s.kept = nil }, true},
+		"events off":        {"No watch shows it.", conflict, func(_ *testing.T, p *Planner, _ *shown) { p.Settings.Watched = false }, true},
+		"deletion":          {"Another version of it waits, too.", deletion, func(t *testing.T, _ *Planner, s *shown) { t.Helper(); s.kept = kept(t, "101", "red") }, true},
+		"the same deletion": {"It was read in this version.", deletion, func(*testing.T, *Planner, *shown) {}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			store, owner := &oneObject{kept(t, "100", "blue")}, trigger.Owner{Name: name}
+			store, owner := &shown{kept(t, "100", "blue")}, trigger.Owner{Name: name}
 			p := &Planner{Env: &Env{Watches: store, Trigger: factory}, Settings: &Settings{Watched: true}, State: &State{}, Now: time.Now()}
 			p.Settings.Claimant.Owner = owner
 			o := p.State.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: key.Namespace, Name: key.Name})

@@ -1,6 +1,6 @@
 package plan
 
-// Turn is whose turn it is to write to an object. The lock of the lane guards it. The zero value is free.
+// Turn is the turn of a writer of an object: of the loop of objects, of a reconcile, or of neither. The lock of the lane guards it. The zero value is free.
 //
 //	free           the loop of objects begins the heal of an edit
 //	waiting        a reconcile has reserved the object, with a task that the loop does earlier if the object is edited
@@ -32,7 +32,7 @@ func (t *Turn) Begin(task Task) Task {
 	return task
 }
 
-// Withdraw has the loop begin the task that waits no more. It reports whether the loop does it at present.
+// Withdraw takes the waiting task from the loop. It reports whether the loop does the task at present, and keeps it then.
 func (t *Turn) Withdraw() (begun bool) {
 	if !t.healing {
 		t.due = nil
