@@ -26,7 +26,7 @@ import (
 type Watches struct {
 	// Kinds are the kinds of the objects.
 	Kinds Kinds
-	// Changed is called with the owners of an object that was created or deleted, or has another revision.
+	// Changed is called with the owners of an object that was created or deleted, or has another revision, and once the watch has begun.
 	Changed func(owners ...trigger.Owner)
 
 	// mu guards the fields below.
@@ -40,7 +40,9 @@ type Watches struct {
 // watched is one watched object.
 type watched struct {
 	informer cache.SharedIndexInformer
-	stop     context.CancelFunc
+	// listed is done once the store shows whether the object exists.
+	listed cache.DoneChecker
+	stop   context.CancelFunc
 
 	// mu guards err and since.
 	mu sync.Mutex
@@ -132,7 +134,7 @@ func (w *Watches) Failing(vr *v1alpha1.VidraResource) map[string]watchregistry.S
 // watch of the source has begun, and while the watch fails.
 func (w *Watches) Revision(key Key) (revision string, known bool) {
 	one := w.get(key)
-	if one == nil || !one.informer.HasSynced() {
+	if one == nil || !cache.IsDone(one.listed) {
 		return "", false
 	}
 	if err, _ := one.failure(); apierrors.IsNotFound(err) { // its kind is not served any more
@@ -195,23 +197,35 @@ func (w *Watches) watchLocked(key Key) {
 		},
 	}, requests.Client)
 	one.informer = cache.NewSharedIndexInformer(listWatch, requests.Object, 0, cache.Indexers{})
-	changed := func(any) { w.Changed(w.owners(key)...) }
+	changed := func() { w.Changed(w.owners(key)...) }
 	// The setters fail only for an informer that has been started.
 	_ = one.informer.SetTransform(revisionOnly(kind))
 	_ = one.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // reading it reports why
-	_, _ = one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: changed,
+	registration, _ := one.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(_ any, initial bool) {
+			if !initial { // Revision knows the initial state later
+				changed()
+			}
+		},
 		UpdateFunc: func(before, after any) {
 			was, _ := before.(*revisionOf)
 			if is, _ := after.(*revisionOf); was == nil || is == nil || was.revision != is.revision {
-				changed(after)
+				changed()
 			}
 		},
-		DeleteFunc: changed,
+		DeleteFunc: func(any) { changed() },
 	})
+	one.listed = registration.HasSyncedChecker()
 	ctx, stop := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
 	one.stop = stop
 	go one.informer.RunWithContext(ctx)
+	go func() {
+		select {
+		case <-one.listed.Done():
+			changed() // the object may have changed since a reconcile read it
+		case <-ctx.Done():
+		}
+	}()
 }
 
 // owners returns the owners of a source.
