@@ -53,16 +53,14 @@ func unseenEvents(t *testing.T, scenarios map[string]plan, some int) {
 			}
 		}
 	}
-	points, hit, e := choose(t, all, some), 0, ends{t: t}
-	for batch := range slices.Chunk(points, 2*together) {
-		hit += faultyEvents(&e, scenarios, batch)
-	}
+	points, e := choose(t, all, some), ends{t: t}
+	left := reach(points, 2*together, func(batch []eventPoint) []eventPoint { return faultyEvents(&e, scenarios, batch) })
 	e.wait()
-	requireReached(t, len(all), len(points), hit, begin)
+	requireReached(t, len(all), points, left, begin)
 }
 
-// faultyEvents runs scenarios with one faulty event in each, and returns how many had it.
-func faultyEvents(e *ends, scenarios map[string]plan, points []eventPoint) int {
+// faultyEvents runs scenarios with one faulty event in each, and returns the points of the scenarios that ended without it.
+func faultyEvents(e *ends, scenarios map[string]plan, points []eventPoint) (missed []eventPoint) {
 	t := e.t
 	t.Helper()
 	type scene struct {
@@ -70,7 +68,6 @@ func faultyEvents(e *ends, scenarios map[string]plan, points []eventPoint) int {
 		*run
 		events atomic.Int64
 	}
-	var hit atomic.Int64
 	ctx, scenes := t.Context(), make([]*scene, len(points))
 	for i, p := range points {
 		scenes[i] = &scene{eventPoint: p, run: newRun(ctx, t, t.Logf)}
@@ -79,7 +76,6 @@ func faultyEvents(e *ends, scenarios map[string]plan, points []eventPoint) int {
 	onEvents(func(_ faultproxy.Request, event []byte) faultproxy.EventFault {
 		for _, s := range scenes {
 			if s.word.Match(event) && s.events.Add(1) == int64(s.event) {
-				hit.Add(1)
 				return s.fault
 			}
 		}
@@ -96,8 +92,11 @@ func faultyEvents(e *ends, scenarios map[string]plan, points []eventPoint) int {
 	onEvents(nil)
 	for _, s := range scenes {
 		e.add(ctx, s.run, s.eventPoint)
+		if s.events.Load() < int64(s.event) {
+			missed = append(missed, s.eventPoint)
+		}
 	}
-	return int(hit.Load())
+	return missed
 }
 
 // explain logs the point of a run in a batch that has failed.
