@@ -32,14 +32,14 @@ func TestRemovedWhenGone(t *testing.T) {
 		told   []events.Action
 		left   bool
 	}{
-		"Deleted":   {reason: "Its finalizers may take their time.", state: v1alpha1.ObjectApplied, uid: "u", done: prune.Removal{Deleted: true}, left: true},
-		"Gone":      {reason: "It was deleted, and is gone.", state: v1alpha1.ObjectDeleting, uid: "u", done: prune.Removal{Gone: true, Absent: true}, told: []events.Action{events.Pruned}},
-		"NotOurs":   {reason: "Somebody else deleted it.", state: v1alpha1.ObjectApplied, uid: "u", done: prune.Removal{Gone: true, Absent: true}},
-		"Restarted": {reason: "A Vidra that was stopped may have deleted it.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: prune.Removal{Gone: true, Absent: true}, told: []events.Action{events.Pruned}},
-		"TakenOver": {reason: "Another user owns the object that is there.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: prune.Removal{Gone: true}},
-		"NeverWas":  {reason: "It was only announced.", state: v1alpha1.ObjectPending, first: true, done: prune.Removal{Gone: true, Absent: true}},
-		"Released":  {reason: "Others have it.", state: v1alpha1.ObjectApplied, uid: "u", done: prune.Removal{Gone: true, Released: true}, told: []events.Action{events.Released}},
-		"Unknown":   {reason: "A look that failed changes nothing of its deletion.", state: v1alpha1.ObjectDeleting, uid: "u", done: prune.Removal{Err: context.DeadlineExceeded}, left: true},
+		"Deleted":   {reason: "Its finalizers may take their time.", state: v1alpha1.ObjectApplied, uid: "u", done: prune.Removal{End: prune.Deleted}, left: true},
+		"Gone":      {reason: "It was deleted, and is gone.", state: v1alpha1.ObjectDeleting, uid: "u", done: prune.Removal{End: prune.Absent}, told: []events.Action{events.Pruned}},
+		"NotOurs":   {reason: "Somebody else deleted it.", state: v1alpha1.ObjectApplied, uid: "u", done: prune.Removal{End: prune.Absent}},
+		"Restarted": {reason: "A Vidra that was stopped may have deleted it.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: prune.Removal{End: prune.Absent}, told: []events.Action{events.Pruned}},
+		"TakenOver": {reason: "Another user owns the object that is there.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: prune.Removal{End: prune.NotOurs}},
+		"NeverWas":  {reason: "It was only announced.", state: v1alpha1.ObjectPending, first: true, done: prune.Removal{End: prune.Absent}},
+		"Released":  {reason: "Others have it.", state: v1alpha1.ObjectApplied, uid: "u", done: prune.Removal{End: prune.Released}, told: []events.Action{events.Released}},
+		"Unknown":   {reason: "A look that failed changes nothing of its deletion.", state: v1alpha1.ObjectDeleting, uid: "u", done: prune.Removal{End: prune.Failed, Err: context.DeadlineExceeded}, left: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -167,8 +168,8 @@ func TestRemove(t *testing.T) {
 		live.SetResourceVersion("7")
 		return live
 	}
-	ending := func(live *unstructured.Unstructured) *unstructured.Unstructured {
-		live.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+	endingSince := func(since time.Time, live *unstructured.Unstructured) *unstructured.Unstructured {
+		live.SetDeletionTimestamp(&metav1.Time{Time: since})
 		live.SetFinalizers([]string{"a"})
 		return live
 	}
@@ -188,71 +189,83 @@ func TestRemove(t *testing.T) {
 			return map[object.Identity][]owners.Receiver{page: {{VidraResource: holding()}}}, nil
 		}
 	}
-	// outcome has the parts of a Removal that callers use.
-	type outcome struct {
-		gone, absent, deleted, released, unmanaged, missing, kept, unsure, waits, fails bool
-	}
 	cases := map[string]struct {
 		reason string
 		of     *requests
 		before func(*Remover)
-		want   outcome
-		sent   []string
+		want   End
+		kept   bool
+		// noted reports that the Event has a note.
+		noted bool
+		sent  []string
 	}{
-		"Ours":     {reason: "It is deleted.", of: &requests{live: mine(nil)}, want: outcome{deleted: true}, sent: []string{"delete"}},
-		"Absent":   {reason: "It is gone.", of: &requests{}, want: outcome{gone: true, absent: true}},
-		"Foreign":  {reason: "Another client made an object of the name.", of: &requests{live: foreign}, want: outcome{gone: true, kept: true}},
-		"Wanted":   {reason: "The manifest has it in another group, so that its container is no matter of its annotation.", of: &requests{live: mine(keep)}, before: wanted, want: outcome{gone: true}},
-		"Kept":     {reason: "Its annotation keeps it.", of: &requests{live: mine(keep)}, want: outcome{gone: true, unmanaged: true, kept: true}, sent: []string{"edit"}},
-		"Orphaned": {reason: "All objects stay.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Applier.Orphans = true }, want: outcome{gone: true, unmanaged: true}, sent: []string{"edit"}},
-		"Ending":   {reason: "Its deletion was accepted.", of: &requests{live: ending(mine(nil))}, want: outcome{deleted: true}},
+		"Ours":     {reason: "It is deleted.", of: &requests{live: mine(nil)}, want: Deleted, sent: []string{"delete"}},
+		"Absent":   {reason: "It is gone.", of: &requests{}, want: Absent},
+		"Foreign":  {reason: "Another client made an object of the name.", of: &requests{live: foreign}, want: NotOurs, kept: true},
+		"Wanted":   {reason: "The manifest has it in another group, so that its container is no matter of its annotation.", of: &requests{live: mine(keep)}, before: wanted, want: NotOurs},
+		"Kept":     {reason: "Its annotation keeps it.", of: &requests{live: mine(keep)}, want: Unmanaged, kept: true, sent: []string{"edit"}},
+		"Orphaned": {reason: "All objects stay.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Applier.Orphans = true }, want: Unmanaged, sent: []string{"edit"}},
+		"Ending":   {reason: "Its deletion was accepted.", of: &requests{live: endingSince(time.Now(), mine(nil))}, want: Ending},
+		"Blocked":  {reason: "Its finalizers last.", of: &requests{live: endingSince(time.Now().Add(-ending.Grace), mine(nil))}, want: Blocked},
 		"EndingElsewhere": {
-			reason: "Another client deletes an object that stays.", of: &requests{live: ending(mine(keep))}, want: outcome{gone: true},
+			reason: "Another client deletes an object that stays.", of: &requests{live: endingSince(time.Now(), mine(keep))}, want: NotOurs,
 		},
-		"Stale":    {reason: "The VidraResource has changed.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.stale = func() error { return errDown } }, want: outcome{waits: true}},
-		"Replaced": {reason: "The destination may be another cluster.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Replaced = func() bool { return true } }, want: outcome{waits: true}},
+		"Stale":    {reason: "The VidraResource has changed.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.stale = func() error { return errDown } }, want: Delayed},
+		"Replaced": {reason: "The destination may be another cluster.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Replaced = func() bool { return true } }, want: Delayed},
 		"Unlisted": {
 			reason: "Other VidraResources may have it.", of: &requests{live: mine(nil)},
 			before: func(a *Remover) {
 				a.receivers = func() (map[object.Identity][]owners.Receiver, error) { return nil, errDown }
-			}, want: outcome{waits: true},
+			}, want: Delayed,
 		},
 		"Settles": {
-			reason: "It has just left the manifest of its receiver.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Plan.State.Objects[page].Received = true }, want: outcome{waits: true},
+			reason: "It has just left the manifest of its receiver.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Plan.State.Objects[page].Received = true }, want: Delayed,
 		},
 		"Moves": {
-			reason: "Its receiver applies it.", of: &requests{live: mine(nil)}, before: func(a *Remover) { moved(a); a.Plan.State.Objects[page].LeftAt = time.Now() }, want: outcome{waits: true},
+			reason: "Its receiver applies it.", of: &requests{live: mine(nil)}, before: func(a *Remover) { moved(a); a.Plan.State.Objects[page].LeftAt = time.Now() }, want: Delayed,
 		},
-		"Moved": {reason: "Its receiver gets the fields.", of: &requests{live: mine(nil)}, before: moved, want: outcome{gone: true, released: true}, sent: []string{"edit"}},
+		"Moved": {reason: "Its receiver gets the fields.", of: &requests{live: mine(nil)}, before: moved, want: Released, sent: []string{"edit"}},
+		"Mentioned": {
+			reason: "The manifest of the receiver is unreadable, and the Event reports that.", of: &requests{live: mine(nil)}, before: func(a *Remover) {
+				a.receivers = func() (map[object.Identity][]owners.Receiver, error) {
+					return map[object.Identity][]owners.Receiver{page: {{VidraResource: holding(), Mentioned: true}}}, nil
+				}
+			},
+			want: Unmanaged, noted: true, sent: []string{"edit"},
+		},
 		"OwnersUnknown": {
 			reason: "Its marks name another owner, and the annotations of an object that may stay keep its container.", of: &requests{live: shared},
-			before: func(a *Remover) { a.Applier.Finder.VidraResources = failing{} }, want: outcome{fails: true, unsure: true},
+			before: func(a *Remover) { a.Applier.Finder.VidraResources = failing{} }, want: Failed,
 		},
-		"DeleteFails":  {reason: "It is to be deleted, so that its container may go.", of: &requests{live: mine(nil), writeErrs: []error{errDown}}, want: outcome{fails: true}, sent: []string{"delete"}},
-		"ReleaseFails": {reason: "It stays, so that its container must.", of: &requests{live: mine(keep), writeErrs: []error{errDown}}, want: outcome{fails: true, kept: true, unsure: true}, sent: []string{"edit"}},
-		"Faster":       {reason: "Another client deletes it meanwhile.", of: &requests{live: mine(keep), writeErrs: []error{notFound("page")}}, want: outcome{gone: true}, sent: []string{"edit"}},
-		"OtherAbsent":  {reason: "Another object is absent.", of: &requests{live: mine(keep), writeErrs: []error{notFound("other")}}, want: outcome{fails: true, kept: true, unsure: true}, sent: []string{"edit"}},
-		"Changed":      {reason: "Another client writes to it meanwhile.", of: &requests{live: mine(nil), writeErrs: []error{conflict}}, want: outcome{deleted: true}, sent: []string{"delete", "delete"}},
+		"DeleteFails":  {reason: "It is to be deleted, so that its container may go.", of: &requests{live: mine(nil), writeErrs: []error{errDown}}, want: DeletionFailed, sent: []string{"delete"}},
+		"ReleaseFails": {reason: "It stays, so that its container must.", of: &requests{live: mine(keep), writeErrs: []error{errDown}}, want: Failed, kept: true, sent: []string{"edit"}},
+		"Faster":       {reason: "Another client deletes it meanwhile.", of: &requests{live: mine(keep), writeErrs: []error{notFound("page")}}, want: NotOurs, sent: []string{"edit"}},
+		"OtherAbsent":  {reason: "Another object is absent.", of: &requests{live: mine(keep), writeErrs: []error{notFound("other")}}, want: Failed, kept: true, sent: []string{"edit"}},
+		"Changed":      {reason: "Another client writes to it meanwhile.", of: &requests{live: mine(nil), writeErrs: []error{conflict}}, want: Deleted, sent: []string{"delete", "delete"}},
 
-		"Shared":       {reason: "Another owner keeps it.", of: &requests{live: shared}, before: held, want: outcome{gone: true, released: true}, sent: []string{"apply"}},
-		"SharedNoMore": {reason: "The other owner has released it meanwhile.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil)}, before: held, want: outcome{deleted: true}, sent: []string{"apply", "delete"}},
+		"Shared":       {reason: "Another owner keeps it.", of: &requests{live: shared}, before: held, want: Released, sent: []string{"apply"}},
+		"SharedNoMore": {reason: "The other owner has released it meanwhile.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil)}, before: held, want: Deleted, sent: []string{"apply", "delete"}},
+		"SharedNoMoreFails": {
+			reason: "It had another owner when it was decided about, and its container stays.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil), writeErrs: []error{nil, errDown}},
+			before: held, want: Failed, sent: []string{"apply", "delete"},
+		},
 		"SharedInvalid": {
-			reason: "The API server refuses the object without our fields.", of: &requests{live: shared, writeErrs: []error{invalid}}, before: held, want: outcome{gone: true, released: true}, sent: []string{"apply", "edit"},
+			reason: "The API server refuses the object without our fields.", of: &requests{live: shared, writeErrs: []error{invalid}}, before: held, want: Released, sent: []string{"apply", "edit"},
 		},
-		"SharedFails": {reason: "It is tried again.", of: &requests{live: shared, writeErrs: []error{errDown}}, before: held, want: outcome{fails: true, unsure: true}, sent: []string{"apply"}},
-		"Listed":      {reason: "Its list of owners loses us first.", of: &requests{live: listed}, before: held, want: outcome{gone: true, released: true}, sent: []string{"edit", "apply"}},
-		"ListedFails": {reason: "The list would still name us.", of: &requests{live: listed, writeErrs: []error{errDown}}, before: held, want: outcome{fails: true, unsure: true}, sent: []string{"edit"}},
-		"Claimed":     {reason: "Its other owner is still to apply it, and gets the fields.", of: &requests{live: claimed}, before: held, want: outcome{gone: true, released: true}, sent: []string{"edit"}},
-		"Forged":      {reason: "No VidraResource has the object.", of: &requests{live: claimed}, want: outcome{deleted: true}, sent: []string{"delete"}},
+		"SharedFails": {reason: "It is tried again.", of: &requests{live: shared, writeErrs: []error{errDown}}, before: held, want: Failed, sent: []string{"apply"}},
+		"Listed":      {reason: "Its list of owners loses us first.", of: &requests{live: listed}, before: held, want: Released, sent: []string{"edit", "apply"}},
+		"ListedFails": {reason: "The list would still name us.", of: &requests{live: listed, writeErrs: []error{errDown}}, before: held, want: Failed, sent: []string{"edit"}},
+		"Claimed":     {reason: "Its other owner is still to apply it, and gets the fields.", of: &requests{live: claimed}, before: held, want: Released, sent: []string{"edit"}},
+		"Forged":      {reason: "No VidraResource has the object.", of: &requests{live: claimed}, want: Deleted, sent: []string{"delete"}},
 
-		"KindGone":    {reason: "Discovery was behind.", of: &requests{getErr: notFound("")}, want: outcome{missing: true}},
-		"Unreadable":  {reason: "It may be kept.", of: &requests{live: mine(nil), getErr: errDown}, want: outcome{fails: true, unsure: true}},
-		"Forbidden":   {reason: "It is to be deleted, as Vidra itself reads.", of: &requests{live: mine(nil), getErr: forbidden()}, before: account, want: outcome{fails: true}},
-		"HiddenKept":  {reason: "Its annotation keeps it.", of: &requests{live: mine(keep), getErr: forbidden()}, before: account, want: outcome{fails: true, kept: true, unsure: true}},
-		"HiddenOwned": {reason: "Its owners are unknown.", of: &requests{live: shared, getErr: forbidden()}, before: func(a *Remover) { account(a); a.Applier.Finder.VidraResources = failing{} }, want: outcome{fails: true, unsure: true}},
-		"Hidden":      {reason: "Vidra itself fails to read it, too.", of: &requests{live: mine(keep), getErr: forbidden(), listErr: errDown}, before: account, want: outcome{fails: true, unsure: true}},
-		"HiddenGone":  {reason: "It is gone, which looks the same.", of: &requests{getErr: forbidden()}, before: account, want: outcome{gone: true}},
-		"HiddenOther": {reason: "It is foreign.", of: &requests{live: foreign, getErr: forbidden()}, before: account, want: outcome{gone: true}},
+		"KindGone":    {reason: "Discovery was behind.", of: &requests{getErr: notFound("")}, want: KindUnserved},
+		"Unreadable":  {reason: "It may be kept.", of: &requests{live: mine(nil), getErr: errDown}, want: Failed},
+		"Forbidden":   {reason: "It is to be deleted, as Vidra itself reads.", of: &requests{live: mine(nil), getErr: forbidden()}, before: account, want: DeletionFailed},
+		"HiddenKept":  {reason: "Its annotation keeps it.", of: &requests{live: mine(keep), getErr: forbidden()}, before: account, want: Failed, kept: true},
+		"HiddenOwned": {reason: "Its owners are unknown.", of: &requests{live: shared, getErr: forbidden()}, before: func(a *Remover) { account(a); a.Applier.Finder.VidraResources = failing{} }, want: Failed},
+		"Hidden":      {reason: "Vidra itself fails to read it, too.", of: &requests{live: mine(keep), getErr: forbidden(), listErr: errDown}, before: account, want: Failed},
+		"HiddenGone":  {reason: "It is gone, which looks the same.", of: &requests{getErr: forbidden()}, before: account, want: NotOurs},
+		"HiddenOther": {reason: "It is foreign.", of: &requests{live: foreign, getErr: forbidden()}, before: account, want: NotOurs},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -262,9 +275,12 @@ func TestRemove(t *testing.T) {
 				tc.before(a)
 			}
 			done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
-			require.Equal(t, tc.want, outcome{
-				done.Gone, done.Absent, done.Deleted, done.Released, done.unmanaged, done.missing, done.kept, done.unsure, done.waits.Waits(), done.Err != nil,
-			}, "%s: %v", tc.reason, done.Err)
+			require.Equal(t, tc.want, done.End, "%s: %v", tc.reason, done.Err)
+			require.Equal(t, tc.kept, done.kept, tc.reason)
+			require.Equal(t, tc.want == Failed || tc.want == DeletionFailed, done.Err != nil, tc.reason)
+			require.Equal(t, tc.want == Delayed, done.decision.Waits(), tc.reason)
+			require.Equal(t, tc.noted, !done.decision.Waits() && done.decision.Text != "", tc.reason)
+			require.Equal(t, tc.want == Ending || tc.want == Blocked, done.version == "7" && !done.blockedAt.IsZero() && done.waitsFor != "", tc.reason)
 			require.Equal(t, tc.sent, tc.of.sent, tc.reason)
 			require.Equal(t, pageKey, done.key)
 		})
@@ -278,12 +294,12 @@ func TestDiscoveryBehind(t *testing.T) {
 	a := reading(r)
 	a.Applier.Destination = asVidra{own: r, invalidated: func() { r.getErr = nil }}
 	done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
-	require.True(t, done.Deleted)
+	require.Equal(t, Deleted, done.End)
 
 	asked := 0
 	a = remover(page)
 	a.Applier.Destination = kinds{mapping: &meta.NoKindMatchError{}, asked: &asked}
-	require.Equal(t, Removal{missing: true}, a.remove(t.Context(), a.Plan.State.Objects[page].Entry))
+	require.Equal(t, Removal{End: KindUnserved}, a.remove(t.Context(), a.Plan.State.Objects[page].Entry))
 	require.Equal(t, 1, asked)
 }
 
@@ -339,7 +355,7 @@ func TestRemoveAsFormer(t *testing.T) {
 			entry := a.Plan.State.Objects[page].Entry
 			entry.RemoveAs = tc.former
 			done := a.remove(t.Context(), entry)
-			require.Equal(t, []bool{tc.asked, tc.asFormer, tc.deleted, tc.fails}, []bool{asked, len(former.sent) > 0, done.Deleted, done.Err != nil}, tc.reason)
+			require.Equal(t, []bool{tc.asked, tc.asFormer, tc.deleted, tc.fails}, []bool{asked, len(former.sent) > 0, done.End == Deleted, done.Err != nil}, tc.reason)
 			require.Equal(t, tc.message, done.former, tc.reason)
 			require.Empty(t, a.Applier.User, "the other objects are removed as the present account")
 		})
@@ -356,14 +372,14 @@ func TestExempted(t *testing.T) {
 	r := &requests{live: live}
 	a := reading(r)
 	done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
-	require.Equal(t, policy.Exempt, done.waits.Reason)
+	require.Equal(t, policy.Exempt, done.decision.Reason)
 	require.Equal(t, v1alpha1.BreakGlassAccepted, done.glass.Status.State)
 	require.Empty(t, r.sent)
 
 	delete(live.Object["metadata"].(map[string]any)["annotations"].(map[string]any), v1alpha1.BreakGlassReasonAnnotation)
 	done = a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
-	require.True(t, done.Deleted, "a request without a reason exempts nothing")
-	require.Equal(t, policy.Removal{}, done.waits)
+	require.Equal(t, Deleted, done.End, "a request without a reason exempts nothing")
+	require.Equal(t, policy.Remove(""), done.decision)
 }
 
 // TestClaim: a removed object loses its claim, and a deleted one has its claim expect the deletion, until it is gone.
@@ -524,7 +540,7 @@ func TestReleasedLabels(t *testing.T) {
 			if tc.shared {
 				a.Applier.Finder.VidraResources = &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"shop": holding()}}
 			}
-			require.Equal(t, Removal{Gone: true, unmanaged: true}, a.release(t.Context(), pageKey, tc.live))
+			require.Equal(t, Removal{End: Unmanaged}, a.release(t.Context(), pageKey, tc.live))
 			if tc.want == "" {
 				require.NotContains(t, string(r.patch), `"labels"`, tc.reason)
 			}

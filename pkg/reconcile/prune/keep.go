@@ -43,19 +43,21 @@ func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live 
 	return live, err == nil
 }
 
-// removeUnread returns the outcome for an object that is forbidden to the account of the VidraResource, which failed. An object
+// removeUnread returns the outcome for an object that is forbidden to the account of the VidraResource; refusal is the error of its read. An object
 // that is absent, or foreign, needs no removal. The outcome is the same for both, so that it conceals which
 // objects exist.
-func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, failed error) Removal {
-	live, known := a.readAsVidra(ctx, key)
-	if known && (live == nil || !a.Applier.Settings.Claimant.Owns(live, e)) {
-		return Removal{Gone: true}
-	}
-	done := Removal{Err: failed, kept: known && policy.KeptByAnnotation(live), unsure: !known}
-	if known {
+func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, refusal error) Removal {
+	done := failed(refusal)
+	switch live, known := a.readAsVidra(ctx, key); {
+	case !known:
+	case live == nil, !a.Applier.Settings.Claimant.Owns(live, e):
+		return Removal{End: NotOurs}
+	default:
 		about := a.departure(key, live, e)
 		decision, err := policy.Decide(ctx, about.of, about)
-		done.unsure = err != nil || !decision.Removes()
+		if done.kept = policy.KeptByAnnotation(live); err == nil && decision.Removes() {
+			done.End = DeletionFailed
+		}
 	}
 	return done
 }
@@ -82,7 +84,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 			within = append(within, o)
 		}
 	}
-	found, entries := make([]Removal, len(within)), make([]*v1alpha1.ManagedResourceStatus, len(within))
+	kept, undecided, entries := make([]bool, len(within)), make([]bool, len(within)), make([]*v1alpha1.ManagedResourceStatus, len(within))
 	for i, o := range within { // heals replace them
 		entries[i] = o.Entry
 	}
@@ -91,27 +93,25 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 		switch live, err := a.Applier.Get(ctx, d.Key); {
 		case err != nil && !object.KindGone(err):
 			live, known := a.readAsVidra(ctx, d.Key)
-			found[i].kept, found[i].unsure = live != nil && policy.KeptByAnnotation(live), !known || live != nil && a.exempts(entries[i], d, live)
+			kept[i], undecided[i] = live != nil && policy.KeptByAnnotation(live), !known || live != nil && a.exempts(entries[i], d, live)
 		case live != nil:
-			found[i].kept = policy.KeptByAnnotation(live)
-			found[i].unsure = a.exempts(entries[i], d, live)
+			kept[i], undecided[i] = policy.KeptByAnnotation(live), a.exempts(entries[i], d, live)
 		}
 	})
 	for i, o := range within {
-		found[i].key = o.Desired.Key
 		excluded.members.Need(o.ID, o.Desired.Key)
-		excluded.note(o.ID, found[i])
+		excluded.note(o.ID, o.Desired.Key, kept[i], undecided[i])
 	}
 	return excluded
 }
 
-// note notes the findings of the removal of an object.
-func (s *exclusions) note(id object.Identity, done Removal) {
-	if done.kept {
-		s.members.Keep(id, done.key)
+// note notes the findings about an object.
+func (s *exclusions) note(id object.Identity, key trigger.ObjectKey, kept, undecided bool) {
+	if kept {
+		s.members.Keep(id, key)
 	}
-	if done.unsure {
-		s.members.Undecided(id, done.key)
+	if undecided {
+		s.members.Undecided(id, key)
 	}
 }
 
@@ -119,18 +119,13 @@ func (s *exclusions) note(id object.Identity, done Removal) {
 func (a *Remover) recordStage(ids []object.Identity, removals []Removal) {
 	s, excluded := a.Plan.State, a.exclusions
 	for i, done := range removals {
-		if done.skipped {
-			continue
-		}
 		id, o := ids[i], s.Objects[ids[i]]
 		entry, deleting := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was checked before
 		a.RecordRemoval(o, done)
-		there := o.Entry != nil
-		done.unsure = there && !deleting && (done.unsure || done.missing || done.waits.Waits())
-		if done.kept && !there {
+		if done.kept && done.End.ceased() {
 			excluded.stayed[id] = stayed{entry, done.key}
 		}
-		excluded.note(id, done)
+		excluded.note(id, done.key, done.kept, !deleting && done.End.undecided())
 	}
 }
 

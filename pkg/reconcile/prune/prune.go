@@ -23,47 +23,72 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
+// End is the end of the removal of one object.
+type End int
+
+// Ends of removals.
+const (
+	Skipped           End = iota // the reconcile was interrupted, and the next one decides
+	Absent                       // the object is absent
+	NotOurs                      // others own, delete or have just deleted it, or the manifest has it in another API group
+	Released                     // our fields were released, and others still own it
+	Unmanaged                    // it was left in place, unmanaged
+	GoneWithKind                 // its kind was deleted, and the object with it
+	GoneWithNamespace            // the removal was forbidden, because its namespace is absent
+	Deleted                      // the deletion was accepted now
+	Ending                       // the deletion was accepted before, as the read object shows
+	Blocked                      // like Ending, but the deletion has waited for long
+	StillThere                   // the deletion was accepted before, and its watch shows the object, which is unread
+	KindUnserved                 // its kind is unserved, in every version
+	OutOfScope                   // the scope of Vidra excludes it, so that all requests about it are refused
+	Delayed                      // a decision delays the removal
+	Failed                       // a request failed, and the object may have to stay
+	DeletionFailed               // a request failed, and the object is to be deleted
+)
+
+// ceased reports that the object has ceased to be ours, and leaves the inventory.
+func (e End) ceased() bool {
+	switch e {
+	case Absent, NotOurs, Released, Unmanaged, GoneWithKind, GoneWithNamespace:
+		return true
+	}
+	return false
+}
+
+// undecided reports that the object may have to stay, and its container with it.
+func (e End) undecided() bool {
+	switch e {
+	case KindUnserved, OutOfScope, Delayed, Failed:
+		return true
+	}
+	return false
+}
+
+// failed is the outcome of a failed request about an object that may have to stay.
+func failed(err error) Removal { return Removal{End: Failed, Err: err} }
+
 // Removal is the outcome of the removal of one object.
 type Removal struct {
-	// Gone reports that the object has ceased to be ours: it is absent, or others
-	// own it.
-	Gone bool
-	// Absent reports that it is absent.
-	Absent bool
-	// Deleted reports that a deletion was accepted, now or before. waitsFor is the known obstacle of its end; blocked, that it
-	// has waited for long.
-	Deleted, blocked bool
-	waitsFor         string
-	// version is the resourceVersion of the object that is being deleted, if it was read, and blockedAt is when its deletion counts as
-	// blocked, or zero.
+	End End
+	// Err is the error of a failed removal.
+	Err error
+	// key is the object; empty if its resource is unknown.
+	key trigger.ObjectKey
+	// kept reports that the object itself asks to be left in place. It is independent of the end: a foreign object, one whose removal is Delayed,
+	// and one whose release failed keep their container, too.
+	kept bool
+	// decision is the decision about the object. Its text is the problem of a Delayed object, and otherwise the note of the Event about the removal.
+	decision policy.Removal
+	// glass is the answer to the break-glass annotations of a Delayed object.
+	glass breakglass.Answer
+	// outOfScope is the problem of OutOfScope.
+	outOfScope *object.Failure
+	// waitsFor is the known obstacle of the end of an object that is being deleted.
+	waitsFor string
+	// version is the resourceVersion of an object that is Ending or Blocked, and blockedAt is when its deletion counts as blocked, or zero.
 	version   string
 	blockedAt time.Time
-	// Released reports that our fields were released and others still own it.
-	Released bool
-	// unmanaged reports that it was left in place, unmanaged.
-	unmanaged bool
-	// missing reports that its kind is unserved, in every version; goneWithKind, that the kind was deleted, and the object
-	// with it.
-	missing, goneWithKind bool
-	// goneWithNamespace reports that its removal was forbidden because its namespace is absent.
-	goneWithNamespace bool
-	// kept reports that the object itself asks to be left in place; unsure, that this is
-	// unknown.
-	kept, unsure bool
-	// outOfScope refuses all requests about it; nil if they are sent.
-	outOfScope *object.Failure
-	// waits is the decision that delays the removal; else the zero value.
-	waits policy.Removal
-	// note is the note of the Event about the removal.
-	note string
-	// skipped reports that it was left out, because the reconcile was interrupted.
-	skipped bool
-	// key is the object.
-	key trigger.ObjectKey
-	// glass is the answer to its break-glass annotations.
-	glass breakglass.Answer
-	Err   error
-	// former is the outcome of the attempt to remove it as the account that the spec named before, or empty.
+	// former is the outcome of a failed attempt to remove it as the account that the spec named before, or empty.
 	former string
 	// disclosure is the decision about its values.
 	disclosure ownership.Disclosure
@@ -96,13 +121,14 @@ type Remover struct {
 // moment is unchanged.
 func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
 	done := a.removeIn(ctx, e)
-	if done.missing && done.key.Name != "" { // discovery was behind
+	if done.End == KindUnserved && done.key.Name != "" { // discovery was behind
 		done = a.removeIn(ctx, e)
 	}
 	if e.RemoveAs != "" && lacksRights(done.Err) {
 		done = a.removeAsFormer(ctx, e, done)
 	}
-	if since := a.Plan.State.Objects[object.IdentityOf(e)].KindGoneSince; done.missing && !since.IsZero() && a.Plan.Now.Sub(since) >= plan.KindGoneTimeout {
+	since := a.Plan.State.Objects[object.IdentityOf(e)].KindGoneSince
+	if done.End == KindUnserved && !since.IsZero() && a.Plan.Now.Sub(since) >= plan.KindGoneTimeout {
 		return a.removeMissing(ctx, e)
 	}
 	return done
@@ -118,36 +144,35 @@ func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResource
 	}
 	switch decision := kind.Decide(a.Applier.Orphans); {
 	case decision.Keeps():
-		return Removal{Gone: true, unmanaged: true}
+		return Removal{End: Unmanaged}
 	case decision.Waits():
-		return Removal{waits: decision}
+		return Removal{End: Delayed, decision: decision}
 	}
-	return Removal{Gone: true, goneWithKind: true}
+	return Removal{End: GoneWithKind}
 }
 
 // removeIn removes an object in its served version, as far as discovery is known.
 func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
 	if why := access.ObjectOutOfScope(a.Applier.Settings.Allowed, object.IdentityOf(e)); why != nil {
 		if a.Applier.Orphans {
-			return Removal{Gone: true, unmanaged: true, kept: true}
+			return Removal{End: Unmanaged, kept: true}
 		}
 		why.Message = "is to be removed, and is not: " + why.Message
-		return Removal{outOfScope: why, unsure: true}
+		return Removal{End: OutOfScope, outOfScope: why}
 	}
 	mapping, err := a.Applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(e))
 	switch {
 	case meta.IsNoMatchError(err):
-		return Removal{missing: true}
+		return Removal{End: KindUnserved}
 	case err != nil:
-		return Removal{Err: err, unsure: true}
+		return failed(err)
 	}
 	key := trigger.ObjectKey{Cluster: a.Applier.Destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
 	var done Removal
 	leave := a.Applier.Enter(ctx, key)
 	defer func() { leave(done.Err) }()
 	if a.interrupted() { // while it waited
-		done.skipped = true
-		return done
+		return Removal{End: Skipped}
 	}
 	if a.Applier.Settings.Watched {
 		a.Applier.Index.ExpectRemoval(a.Applier.Settings.Claimant.Owner, key)
@@ -158,7 +183,7 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 		return done.Err
 	})
 	done.key = key
-	if done.Gone || done.waits.Waits() { // what is held may come back into the manifest
+	if done.End.ceased() || done.End == Delayed { // what is held may come back into the manifest
 		a.Applier.Index.Forget(a.Applier.Settings.Claimant.Owner, key)
 	}
 	return done
@@ -169,15 +194,15 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 	switch {
 	case err != nil && object.KindGone(err):
 		a.Applier.Destination.Invalidate(key.GVR.Group)
-		return Removal{missing: true}
+		return Removal{End: KindUnserved}
 	case err != nil:
 		return a.removeUnread(ctx, key, e, err)
 	case live == nil:
-		return Removal{Gone: true, Absent: true}
+		return Removal{End: Absent}
 	}
 	done := a.discard(ctx, key, live, e)
 	if object.IsAbsent(done.Err, key.Name) { // another client was faster
-		return Removal{Gone: true}
+		return Removal{End: NotOurs}
 	}
 	done.disclosure = disclosureOf(e, live)
 	return done
@@ -192,19 +217,24 @@ func disclosureOf(e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstruct
 func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) Removal {
 	about := a.departure(key, live, e)
 	decision, err := policy.Decide(ctx, about.of, about)
-	done := Removal{Err: err}
+	done := Removal{}
 	switch ends := live.GetDeletionTimestamp() != nil; {
 	case err != nil:
+		done = failed(err)
 	case ends && decision.Keeps(): // another client deletes it
-		done.Gone = true
+		done.End = NotOurs
 	case ends:
-		done.Deleted, done.waitsFor, done.blocked = true, ending.WaitsFor(live), ending.Blocked(live, time.Now())
-		done.version, done.blockedAt = live.GetResourceVersion(), ending.BlockedAt(live)
+		done = Removal{End: Ending, waitsFor: ending.WaitsFor(live), version: live.GetResourceVersion(), blockedAt: ending.BlockedAt(live)}
+		if ending.Blocked(live, time.Now()) {
+			done.End = Blocked
+		}
 	default:
 		done = a.carryOut(ctx, about, decision)
 	}
 	done.kept = decision.Reason != policy.Wanted && policy.KeptByAnnotation(live)
-	done.unsure = done.Err != nil && !decision.Removes() // its container would take it along
+	if done.End == Failed && decision.Removes() { // otherwise its container would take it along
+		done.End = DeletionFailed
+	}
 	return done
 }
 
@@ -213,15 +243,15 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 	key, live := about.key, about.of.Live
 	switch {
 	case decision.Waits():
-		return Removal{waits: decision, glass: about.glass}
+		return Removal{End: Delayed, decision: decision, glass: about.glass}
 	case decision.Removes():
 		done := a.delete(ctx, key, live)
-		done.note = decision.Text
+		done.decision = decision
 		return done
 	}
 	switch decision.Reason {
 	case policy.Wanted, policy.NotOwned:
-		return Removal{Gone: true}
+		return Removal{End: NotOurs}
 	case policy.Shared:
 		return a.handOver(ctx, about, decision.Owners)
 	case policy.Moved:
@@ -230,16 +260,16 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 		return a.retry(a.transfer(ctx, key, live, manager), owners.CoOwner{Name: receiver.VidraResource.Name, Manager: manager})
 	}
 	done := a.release(ctx, key, live)
-	done.note = decision.Text
+	done.decision = decision
 	return done
 }
 
 // delete deletes the object that was read.
 func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
 	if err := a.Applier.Delete(ctx, key, live); err != nil {
-		return Removal{Err: err}
+		return failed(err)
 	}
-	return Removal{Deleted: true, waitsFor: ending.WaitsFor(live), blocked: ending.Blocked(live, time.Now())}
+	return Removal{End: Deleted, waitsFor: ending.WaitsFor(live)}
 }
 
 // handOver releases an object that others own, and retries their applies. If they only claim the object, or are still to apply
@@ -252,15 +282,15 @@ func (a *Remover) handOver(ctx context.Context, about *departure, others []owner
 	} else if done = a.releaseShared(ctx, about); apierrors.IsInvalid(done.Err) {
 		done = a.release(ctx, key, live)
 	}
-	if done.unmanaged {
-		done.unmanaged, done.Released = false, true
+	if done.End == Unmanaged {
+		done.End = Released
 	}
 	return a.retry(done, others...)
 }
 
 // retry has the other owners of a released object attempt its apply at once, ahead of their watch, which may be behind.
 func (a *Remover) retry(done Removal, others ...owners.CoOwner) Removal {
-	if !done.Released {
+	if done.End != Released {
 		return done
 	}
 	for _, other := range others {

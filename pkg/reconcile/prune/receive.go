@@ -39,7 +39,7 @@ func (a *Remover) transfer(ctx context.Context, key trigger.ObjectKey, live *uns
 	metadata := a.withoutMarks(live)
 	metadata["managedFields"] = ownership.Transfer(live, a.Applier.Settings.Claimant.Manager, manager)
 	if _, err := a.Applier.EditMetadata(ctx, key, live, metadata); err != nil {
-		return Removal{Err: fmt.Errorf("leave the object to its new owner: %w", err)}
+		return failed(fmt.Errorf("leave the object to its new owner: %w", err))
 	}
-	return Removal{Gone: true, Released: true}
+	return Removal{End: Released}
 }

@@ -40,9 +40,9 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 		_, err = a.Applier.EditMetadata(ctx, key, live, metadata)
 	}
 	if err != nil {
-		return Removal{Err: fmt.Errorf("leave the object in place: %w", err)}
+		return failed(fmt.Errorf("leave the object in place: %w", err))
 	}
-	return Removal{Gone: true, unmanaged: true}
+	return Removal{End: Unmanaged}
 }
 
 // withoutMarks is the metadata, as a merge patch has them, that take the marks of our ownership from an object.
@@ -70,7 +70,7 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 	if len(metadata) > 0 {
 		var err error
 		if live, err = a.Applier.EditMetadata(ctx, key, live, metadata); err != nil {
-			return Removal{Err: err}
+			return failed(err)
 		}
 	}
 	nothing := apply.Bare(live.GroupVersionKind(), key)
@@ -79,17 +79,17 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 	nothing.SetResourceVersion(live.GetResourceVersion())
 	body, err := nothing.MarshalJSON()
 	if err != nil {
-		return Removal{Err: err}
+		return failed(err)
 	}
 	if live, err = a.Applier.ApplyBody(ctx, key, body, true); err != nil {
-		return Removal{Err: err}
+		return failed(err)
 	}
 	others, err := a.Applier.Finder.AllOwners(ctx, key, live)
 	switch {
 	case err != nil:
-		return Removal{Err: err}
+		return failed(err)
 	case len(others) > 0:
-		return Removal{Gone: true, Released: true}
+		return Removal{End: Released}
 	}
 	about.of.Live = live
 	return a.carryOut(ctx, about, policy.DecideUnshared(ctx, about.of, about))

@@ -33,12 +33,11 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 		removals := make([]Removal, len(stage))
 		a.Applier.ParallelKinds(len(stage), func(i int) object.Identity { return stage[i] }, func(i int) {
 			if entry := a.Plan.State.Objects[stage[i]].Entry; a.interrupted() {
-				removals[i] = Removal{skipped: true}
+				removals[i] = Removal{End: Skipped}
 			} else if a.stillThere(ctx, entry) {
-				removals[i] = Removal{Deleted: true}
-			} else {
-				removals[i] = a.remove(ctx, entry)
-				removals[i].goneWithNamespace = apierrors.IsForbidden(removals[i].Err) && a.Applier.NamespaceIsGone(ctx, entry.Namespace)
+				removals[i] = Removal{End: StillThere}
+			} else if removals[i] = a.remove(ctx, entry); apierrors.IsForbidden(removals[i].Err) && a.Applier.NamespaceIsGone(ctx, entry.Namespace) {
+				removals[i].End = GoneWithNamespace // with the rights of the account in it
 			}
 		})
 		a.recordStage(stage, removals)
@@ -92,14 +91,16 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 	entry := o.Entry
 	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}
 	a.Plan.NoteAnswer(o, done.glass)
-	if done.note != "" {
-		o.RemovalNote = done.note
+	if done.End != Delayed && done.decision.Text != "" {
+		o.RemovalNote = done.decision.Text
 	}
-	if done.key.Name != "" && !done.missing { // its kind is served
+	if done.key.Name != "" && done.End != KindUnserved { // its kind is served
 		o.KindGoneSince = time.Time{}
 	}
-	switch {
-	case done.missing:
+	switch done.End {
+	default: // Skipped, by which nothing changes
+		return
+	case KindUnserved:
 		// An API server that has just started serves some kinds a little later.
 		if o.KindGoneSince.IsZero() {
 			o.KindGoneSince = a.Plan.Now
@@ -107,30 +108,28 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 		o.Refused = nil
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
-	case done.goneWithNamespace:
-		// The rights of an account in it were deleted with it, and so was the object.
-	case done.outOfScope != nil:
+	case OutOfScope:
 		o.Problem = done.outOfScope
 		o.Problem.Awaited = true
 		return
-	case done.waits.Waits():
-		if o.Received = done.waits.Receiver != nil; done.waits.Reason == policy.Unreceived {
-			o.LeftAt = done.waits.Until.Add(-plan.RemovalSettle)
+	case Delayed:
+		if o.Received = done.decision.Receiver != nil; done.decision.Reason == policy.Unreceived {
+			o.LeftAt = done.decision.Until.Add(-plan.RemovalSettle)
 		}
-		reason, occupied := v1alpha1.ReasonProgressing, done.waits.Reason == policy.Occupied
+		reason, occupied := v1alpha1.ReasonProgressing, done.decision.Reason == policy.Occupied
 		if occupied {
 			reason = v1alpha1.ReasonDeletionBlocked
 		}
-		o.Fail(reason, display.Truncate(done.waits.Text, object.MaxMessage))
-		if occupied || done.waits.Reason == policy.Unserved { // a user has to end it
+		o.Fail(reason, display.Truncate(done.decision.Text, object.MaxMessage))
+		if occupied || done.decision.Reason == policy.Unserved { // a user has to end it
 			a.Plan.NoteRefusedRemoval(o, done.key, nil)
 			return
 		}
 		// An exemption has an end; a move may end before its time.
-		o.Problem.Awaited, o.Problem.Until = done.waits.Reason == policy.Exempt, done.waits.Until
+		o.Problem.Awaited, o.Problem.Until = done.decision.Reason == policy.Exempt, done.decision.Until
 		o.Refused = nil
 		return
-	case done.Err != nil:
+	case Failed, DeletionFailed:
 		if entry.State != v1alpha1.ObjectDeleting { // it stays so
 			entry.State = v1alpha1.ObjectFailed
 		}
@@ -138,9 +137,9 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 		a.Plan.NoteRefusedRemoval(o, done.key, done.Err)
 		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.Err, done.disclosure)+a.advice(done))
 		return
-	case done.Deleted:
+	case Deleted, Ending, Blocked, StillThere:
 		switch {
-		case done.blocked:
+		case done.End == Blocked:
 			o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
 		case done.waitsFor != "":
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
@@ -148,22 +147,22 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}
 		entry.State = v1alpha1.ObjectDeleting
-		switch {
-		case done.version != "":
+		switch done.End {
+		case Ending, Blocked:
 			a.Plan.NoteDeleting(o, done.key, done.version, done.blockedAt)
-		case done.key.Name != "": // the deletion was accepted a moment ago
+		case Deleted:
 			o.Refused = nil
 		}
 		return
-	}
-	switch {
-	case done.unmanaged:
+	case Unmanaged:
 		change.Action = events.Orphaned
-	case done.Released:
+	case Released:
 		change.Action = events.Released
-	case done.goneWithKind && entry.UID != "",
-		entry.State == v1alpha1.ObjectDeleting, a.Plan.First && done.Absent && entry.UID != "": // a Vidra before this one may have deleted it
-		change.Action = events.Pruned
+	case Absent, NotOurs, GoneWithKind, GoneWithNamespace:
+		before := a.Plan.First && done.End == Absent // a Vidra before this one may have deleted it
+		if entry.State == v1alpha1.ObjectDeleting || (before || done.End == GoneWithKind) && entry.UID != "" {
+			change.Action = events.Pruned
+		}
 	}
 	if change.Note = o.RemovalNote; change.Action != "" {
 		a.Plan.Note(change)

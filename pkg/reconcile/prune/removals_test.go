@@ -117,102 +117,102 @@ func TestRecordRemoval(t *testing.T) {
 		done   Removal
 		want   want
 	}{
-		"Absent":            {reason: "Another client deleted it.", before: known, done: Removal{Gone: true, Absent: true}},
-		"AbsentAfterStart":  {reason: "A Vidra before this one may have deleted it.", before: known, of: first, done: Removal{Gone: true, Absent: true}, want: want{action: events.Pruned}},
-		"NeverApplied":      {reason: "It may never have existed.", of: first, done: Removal{Gone: true, Absent: true}},
-		"ForeignAfterStart": {reason: "Another client owns it.", before: known, of: first, done: Removal{Gone: true}},
-		"AbsentAfterDelete": {reason: "Vidra deleted it.", before: deleting, done: Removal{Gone: true, Absent: true}, want: want{action: events.Pruned}},
+		"Absent":            {reason: "Another client deleted it.", before: known, done: Removal{End: Absent}},
+		"AbsentAfterStart":  {reason: "A Vidra before this one may have deleted it.", before: known, of: first, done: Removal{End: Absent}, want: want{action: events.Pruned}},
+		"NeverApplied":      {reason: "It may never have existed.", of: first, done: Removal{End: Absent}},
+		"ForeignAfterStart": {reason: "Another client owns it.", before: known, of: first, done: Removal{End: NotOurs}},
+		"AbsentAfterDelete": {reason: "Vidra deleted it.", before: deleting, done: Removal{End: Absent}, want: want{action: events.Pruned}},
 		"NotedBefore": {
 			reason: "The note is from the attempt that deleted it.", before: func(o *plan.Object) {
 				o.RemovalNote, o.Entry.State = "with 1 unmanaged objects", v1alpha1.ObjectDeleting
 			},
-			done: Removal{Gone: true, Absent: true}, want: want{action: events.Pruned, note: "with 1 unmanaged objects"},
+			done: Removal{End: Absent}, want: want{action: events.Pruned, note: "with 1 unmanaged objects"},
 		},
-		"Unmanaged":           {reason: "It stays.", before: known, done: Removal{Gone: true, unmanaged: true, note: "it holds kept objects"}, want: want{action: events.Orphaned, note: "it holds kept objects"}},
-		"Released":            {reason: "Others keep it.", before: deleting, done: Removal{Gone: true, Released: true}, want: want{action: events.Released}},
-		"GoneWithKind":        {reason: "It was deleted with its CustomResourceDefinition.", before: known, done: Removal{Gone: true, goneWithKind: true}, want: want{action: events.Pruned}},
-		"GoneWithUnknownKind": {reason: "It may never have existed.", done: Removal{Gone: true, goneWithKind: true}},
-		"GoneWithNamespace":   {reason: "The rights in the Namespace were deleted with it.", before: deleting, done: Removal{goneWithNamespace: true, Err: forbidden}, want: want{action: events.Pruned}},
+		"Unmanaged":           {reason: "It stays.", before: known, done: Removal{End: Unmanaged, decision: policy.Keep(policy.HoldsKept, "it holds kept objects")}, want: want{action: events.Orphaned, note: "it holds kept objects"}},
+		"Released":            {reason: "Others keep it.", before: deleting, done: Removal{End: Released}, want: want{action: events.Released}},
+		"GoneWithKind":        {reason: "It was deleted with its CustomResourceDefinition.", before: known, done: Removal{End: GoneWithKind}, want: want{action: events.Pruned}},
+		"GoneWithUnknownKind": {reason: "It may never have existed.", done: Removal{End: GoneWithKind}},
+		"GoneWithNamespace":   {reason: "The rights in the Namespace were deleted with it.", before: deleting, done: Removal{End: GoneWithNamespace, Err: forbidden}, want: want{action: events.Pruned}},
 
 		"KindUnserved": {
-			reason: "The kind may be served soon.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: Removal{missing: true, key: pageKey},
+			reason: "The kind may be served soon.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: Removal{End: KindUnserved, key: pageKey},
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now},
 		},
 		"KindStaysUnserved": {
-			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{missing: true, key: pageKey},
+			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: KindUnserved, key: pageKey},
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now.Add(-time.Second)},
 		},
 		"KindServedAgain": {
-			reason: "The time starts again.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{key: pageKey, Deleted: true},
+			reason: "The time starts again.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: Deleted, key: pageKey},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"KindUnknown": {
-			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{Err: errDown},
+			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: Failed, Err: errDown},
 			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, gone: now.Add(-time.Second)},
 		},
 
 		"OutOfScope": {
-			reason: "No request is sent.", done: Removal{outOfScope: &object.Failure{Reason: v1alpha1.ReasonOutOfScope, Message: "outside"}},
+			reason: "No request is sent.", done: Removal{End: OutOfScope, outOfScope: &object.Failure{Reason: v1alpha1.ReasonOutOfScope, Message: "outside"}},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonOutOfScope, Message: "outside", Awaited: true}},
 		},
 
 		"Occupied": {
-			reason: "A user has to remove the contents.", done: Removal{key: pageKey, waits: policy.Wait(policy.Occupied, "is not removed", "", time.Time{})},
+			reason: "A user has to remove the contents.", done: Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Occupied, "is not removed", "", time.Time{})},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is not removed"}, refused: true},
 		},
 		"Unserved": {
-			reason: "A user has to serve the kind.", done: Removal{waits: policy.Wait(policy.Unserved, "is not removed", "", time.Time{})},
+			reason: "A user has to serve the kind.", done: Removal{End: Delayed, decision: policy.Wait(policy.Unserved, "is not removed", "", time.Time{})},
 			want: want{state: pending, problem: progress("is not removed"), refused: true},
 		},
 		"Exempt": {
 			reason: "The exemption has an end.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} },
-			done: Removal{key: pageKey, waits: policy.Wait(policy.Exempt, "is exempt", "", now.Add(time.Hour))},
+			done: Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now.Add(time.Hour))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is exempt", Awaited: true, Until: now.Add(time.Hour)}},
 		},
 		"Moving": {
-			reason: "The move may end before its time.", done: Removal{key: pageKey, waits: received(policy.Wait(policy.Moving, "moves", "", now.Add(time.Minute)))},
+			reason: "The move may end before its time.", done: Removal{End: Delayed, key: pageKey, decision: received(policy.Wait(policy.Moving, "moves", "", now.Add(time.Minute)))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "moves", Until: now.Add(time.Minute)}, received: true},
 		},
 		"Unreceived": {
 			reason: "The object settles again, from now.", before: func(o *plan.Object) { o.Received, o.LeftAt = true, now.Add(-time.Hour) },
-			done: Removal{key: pageKey, waits: policy.Wait(policy.Unreceived, "settles", "", now.Add(plan.RemovalSettle))},
+			done: Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Unreceived, "settles", "", now.Add(plan.RemovalSettle))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "settles", Until: now.Add(plan.RemovalSettle)}, left: now},
 		},
 
 		"Failed": {
-			reason: "It is tried again.", done: Removal{key: pageKey, Err: errDown},
+			reason: "It is tried again.", done: Removal{End: Failed, key: pageKey, Err: errDown},
 			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}},
 		},
 		"Forbidden": {
-			reason: "The rights are awaited.", done: Removal{key: pageKey, Err: forbidden, disclosure: disclosureOf(&v1alpha1.ManagedResourceStatus{}, fixture.LiveConfigMap("a", nil))},
+			reason: "The rights are awaited.", done: Removal{End: Failed, key: pageKey, Err: forbidden, disclosure: disclosureOf(&v1alpha1.ManagedResourceStatus{}, fixture.LiveConfigMap("a", nil))},
 			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: `cannot be removed: configmaps "page" is forbidden: no`}, refused: true, missing: true},
 		},
 		"ForbiddenUnread": {
-			reason: "An object that was not read may be sensitive.", done: Removal{key: pageKey, Err: forbidden},
+			reason: "An object that was not read may be sensitive.", done: Removal{End: Failed, key: pageKey, Err: forbidden},
 			want: want{
 				state: v1alpha1.ObjectFailed, refused: true, missing: true,
 				problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: the API server answered Forbidden; its message is withheld because it may quote a sensitive value"},
 			},
 		},
 		"FailedWhileDeleting": {
-			reason: "The accepted deletion goes on.", before: deleting, done: Removal{key: pageKey, Err: errDown, former: ". The former account may not either"},
+			reason: "The accepted deletion goes on.", before: deleting, done: Removal{End: Failed, key: pageKey, Err: errDown, former: ". The former account may not either"},
 			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down. The former account may not either"}},
 		},
 
 		"Deleted": {
-			reason: "The deletion was accepted a moment ago.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: Removal{key: pageKey, Deleted: true},
+			reason: "The deletion was accepted a moment ago.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: Removal{End: Deleted, key: pageKey},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"DeletedWithFinalizers": {
-			reason: "It waits for them.", done: Removal{key: pageKey, Deleted: true, waitsFor: "its finalizers (a)"},
+			reason: "It waits for them.", done: Removal{End: Deleted, key: pageKey, waitsFor: "its finalizers (a)"},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted, and waits for its finalizers (a)")},
 		},
 		"Blocked": {
-			reason: "It waits for long.", before: deleting, done: Removal{key: pageKey, Deleted: true, waitsFor: "its finalizers (a)", blocked: true, version: "7", blockedAt: now},
+			reason: "It waits for long.", before: deleting, done: Removal{End: Blocked, key: pageKey, waitsFor: "its finalizers (a)", version: "7", blockedAt: now},
 			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, and waits for its finalizers (a)"}, refused: true},
 		},
 		"Read": {
-			reason: "It is read again when its deletion counts as blocked.", before: deleting, done: Removal{key: pageKey, Deleted: true, waitsFor: "its finalizers (a)", version: "7", blockedAt: now.Add(time.Second)},
+			reason: "It is read again when its deletion counts as blocked.", before: deleting, done: Removal{End: Ending, key: pageKey, waitsFor: "its finalizers (a)", version: "7", blockedAt: now.Add(time.Second)},
 			want: want{
 				state: v1alpha1.ObjectDeleting, refused: true,
 				problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is being deleted, and waits for its finalizers (a)", Until: now.Add(time.Second)},
@@ -224,15 +224,15 @@ func TestRecordRemoval(t *testing.T) {
 				o.Refused = &plan.Refused{}
 				o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for its finalizers (a)")
 			},
-			done: Removal{Deleted: true},
+			done: Removal{End: StillThere},
 			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, and waits for its finalizers (a)"}, refused: true},
 		},
 		"UnreadAfterStart": {
-			reason: "The problem before the start is unknown.", before: deleting, done: Removal{Deleted: true},
+			reason: "The problem before the start is unknown.", before: deleting, done: Removal{End: StillThere},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"DeletedAfterFailure": {
-			reason: "The failure is over.", before: func(o *plan.Object) { o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed") }, done: Removal{Deleted: true},
+			reason: "The failure is over.", before: func(o *plan.Object) { o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed") }, done: Removal{End: Deleted},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 	}
@@ -264,6 +264,40 @@ func TestRecordRemoval(t *testing.T) {
 	}
 }
 
+// TestEnds: an object leaves the inventory if it has ceased to be ours, and otherwise has a problem; its container waits for one that may have to stay.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	for end, tc := range []struct {
+		is                         End
+		ceased, problem, undecided bool
+	}{
+		{is: Skipped},
+		{is: Absent, ceased: true},
+		{is: NotOurs, ceased: true},
+		{is: Released, ceased: true},
+		{is: Unmanaged, ceased: true},
+		{is: GoneWithKind, ceased: true},
+		{is: GoneWithNamespace, ceased: true},
+		{is: Deleted, problem: true},
+		{is: Ending, problem: true},
+		{is: Blocked, problem: true},
+		{is: StillThere, problem: true},
+		{is: KindUnserved, problem: true, undecided: true},
+		{is: OutOfScope, problem: true, undecided: true},
+		{is: Delayed, problem: true, undecided: true},
+		{is: Failed, problem: true, undecided: true},
+		{is: DeletionFailed, problem: true},
+		{is: DeletionFailed + 1}, // an unknown one changes nothing
+	} {
+		require.Equal(t, End(end), tc.is, "the table has every end")
+		require.Equal(t, []bool{tc.ceased, tc.undecided}, []bool{tc.is.ceased(), tc.is.undecided()}, "end %d", end)
+		a := remover(page)
+		o := a.Plan.State.Objects[page]
+		a.RecordRemoval(o, Removal{End: tc.is, key: pageKey, Err: errDown, outOfScope: &object.Failure{}, decision: policy.Wait(policy.Moving, "", "", time.Time{})})
+		require.Equal(t, []bool{tc.ceased, tc.problem}, []bool{o.Entry == nil, o.Problem != nil}, "end %d", end)
+	}
+}
+
 func received(waits policy.Removal) policy.Removal {
 	waits.Receiver = &owners.Receiver{}
 	return waits
@@ -274,8 +308,9 @@ func TestRecordedAnswer(t *testing.T) {
 	t.Parallel()
 	a := remover(page)
 	o, answer := a.Plan.State.Objects[page], &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Since: &metav1.Time{Time: now}, Until: &metav1.Time{Time: now.Add(time.Hour)}}
-	a.RecordRemoval(o, Removal{key: pageKey, waits: policy.Wait(policy.Exempt, "", "", now), glass: breakglass.Answer{Seen: true, Status: answer}})
+	a.RecordRemoval(o, Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now), glass: breakglass.Answer{Seen: true, Status: answer}})
 	require.Equal(t, answer, o.Entry.BreakGlass)
+	require.Empty(t, o.RemovalNote, "the Event about its removal is still to come")
 	require.Len(t, a.Plan.State.PendingEvents, 1)
 	require.Equal(t, events.Answered, a.Plan.State.PendingEvents[0].Action)
 }
@@ -292,12 +327,12 @@ func TestAdvice(t *testing.T) {
 		done         Removal
 		want         string
 	}{
-		"Namespaced":    {"The right is for one namespace.", "deployer", Removal{key: pageKey, Err: forbidden}, grant + "namespace shop, or delete the object yourself"},
-		"ClusterScoped": {"The right is for the cluster.", "deployer", Removal{key: anywhere, Err: forbidden}, grant + "all namespaces, or delete the object yourself"},
-		"Former":        {"Both accounts are named.", "deployer", Removal{key: pageKey, Err: forbidden, former: ". Neither may the former one"}, ". Neither may the former one" + grant + "namespace shop, or delete the object yourself"},
-		"Vidra":         {"The administrator grants its rights.", "", Removal{key: pageKey, Err: forbidden}, ""},
-		"Denied":        {"No right ends the refusal of a webhook.", "deployer", Removal{key: pageKey, Err: denied}, ""},
-		"Other":         {"A right is no remedy.", "deployer", Removal{key: pageKey, Err: errDown}, ""},
+		"Namespaced":    {"The right is for one namespace.", "deployer", Removal{End: Failed, key: pageKey, Err: forbidden}, grant + "namespace shop, or delete the object yourself"},
+		"ClusterScoped": {"The right is for the cluster.", "deployer", Removal{End: Failed, key: anywhere, Err: forbidden}, grant + "all namespaces, or delete the object yourself"},
+		"Former":        {"Both accounts are named.", "deployer", Removal{End: Failed, key: pageKey, Err: forbidden, former: ". Neither may the former one"}, ". Neither may the former one" + grant + "namespace shop, or delete the object yourself"},
+		"Vidra":         {"The administrator grants its rights.", "", Removal{End: Failed, key: pageKey, Err: forbidden}, ""},
+		"Denied":        {"No right ends the refusal of a webhook.", "deployer", Removal{End: Failed, key: pageKey, Err: denied}, ""},
+		"Other":         {"A right is no remedy.", "deployer", Removal{End: Failed, key: pageKey, Err: errDown}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -329,18 +364,19 @@ func TestRecordStage(t *testing.T) {
 		// stayed reports that the object has left the inventory and is still there.
 		stayed bool
 	}{
-		"Deleted":        {"It goes.", applied, Removal{key: pageKey, Deleted: true}, "", false},
-		"Gone":           {"It is no member any more.", applied, Removal{key: pageKey, Gone: true}, "", false},
-		"Kept":           {"Its annotation keeps it.", applied, Removal{key: pageKey, Gone: true, unmanaged: true, kept: true}, keeps, true},
-		"KeptAndFailed":  {"Its annotation keeps it, and its release failed.", applied, Removal{key: pageKey, Err: errDown, kept: true}, keeps, false},
-		"Unsure":         {"It may be kept.", applied, Removal{key: pageKey, Err: errDown, unsure: true}, undecided, false},
-		"Failed":         {"It is to be deleted.", applied, Removal{key: pageKey, Err: errDown}, "", false},
-		"Unserved":       {"Its annotations are unreadable.", applied, Removal{missing: true}, undecided, false},
-		"Waits":          {"It may stay.", applied, Removal{key: pageKey, waits: waits}, undecided, false},
-		"DeletingWaits":  {"An accepted deletion stands.", deleting, Removal{key: pageKey, waits: waits}, "", false},
-		"DeletingUnsure": {"An accepted deletion stands.", deleting, Removal{key: pageKey, Err: errDown, unsure: true}, "", false},
-		"GoneUnsure":     {"It is no member any more.", applied, Removal{key: pageKey, Gone: true, unsure: true}, "", false},
-		"Skipped":        {"The reconcile ends, and another one decides.", applied, Removal{skipped: true, kept: true, unsure: true}, "", false},
+		"Deleted":        {"It goes.", applied, Removal{End: Deleted, key: pageKey}, "", false},
+		"Gone":           {"It is no member any more.", applied, Removal{End: NotOurs, key: pageKey}, "", false},
+		"Kept":           {"Its annotation keeps it.", applied, Removal{End: Unmanaged, key: pageKey, kept: true}, keeps, true},
+		"KeptAndFailed":  {"Its annotation keeps it, and its release failed.", applied, Removal{End: DeletionFailed, key: pageKey, Err: errDown, kept: true}, keeps, false},
+		"Unsure":         {"It may be kept.", applied, Removal{End: Failed, key: pageKey, Err: errDown}, undecided, false},
+		"Failed":         {"It is to be deleted.", applied, Removal{End: DeletionFailed, key: pageKey, Err: errDown}, "", false},
+		"Unserved":       {"Its annotations are unreadable.", applied, Removal{End: KindUnserved}, undecided, false},
+		"Waits":          {"It may stay.", applied, Removal{End: Delayed, key: pageKey, decision: waits}, undecided, false},
+		"DeletingWaits":  {"An accepted deletion stands.", deleting, Removal{End: Delayed, key: pageKey, decision: waits}, "", false},
+		"DeletingUnsure": {"An accepted deletion stands.", deleting, Removal{End: Failed, key: pageKey, Err: errDown}, "", false},
+		"Foreign":        {"Its annotation keeps the container, too.", applied, Removal{End: NotOurs, key: pageKey, kept: true}, keeps, true},
+		"OutOfScope":     {"Its annotations are unreadable.", applied, Removal{End: OutOfScope, outOfScope: &object.Failure{}}, undecided, false},
+		"Skipped":        {"The reconcile ends, and another one decides.", applied, Removal{End: Skipped}, "", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -454,6 +490,18 @@ func TestStillThere(t *testing.T) {
 	}
 }
 
+// TestStillThereUnread: an object that its watch shows is recorded as it was read last.
+func TestStillThereUnread(t *testing.T) {
+	t.Parallel()
+	a := remover(page)
+	o := a.Plan.State.Objects[page]
+	o.Entry.State, o.Refused = v1alpha1.ObjectDeleting, &plan.Refused{}
+	a.Applier.Settings.Watched, a.Plan.Env.Watches = true, watched{found: true, synced: true}
+	a.Prune(t.Context(), []object.Identity{page})
+	require.True(t, o.In(v1alpha1.ObjectDeleting))
+	require.NotNil(t, o.Refused)
+}
+
 // TestStaleSince: an answer counts for a second, whether it is an error or none.
 func TestStaleSince(t *testing.T) {
 	t.Parallel()
@@ -488,11 +536,11 @@ func TestRemoveUnserved(t *testing.T) {
 		orphans bool
 		want    Removal
 	}{
-		"First":      {"The API server may have just started.", time.Time{}, kinds{mapping: unserved}, false, Removal{missing: true}},
-		"Early":      {"It may still be starting.", now.Add(1 - plan.KindGoneTimeout), kinds{mapping: unserved}, false, Removal{missing: true}},
-		"Gone":       {"The object was deleted with its kind.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved}, false, Removal{Gone: true, goneWithKind: true}},
-		"Orphaned":   {"It stays in any case, and the kind is irrelevant.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved, defining: errDown}, true, Removal{Gone: true, unmanaged: true}},
-		"Unreadable": {"Discovery fails, and the object may be kept.", now.Add(-plan.KindGoneTimeout), kinds{mapping: errDown}, false, Removal{Err: errDown, unsure: true}},
+		"First":      {"The API server may have just started.", time.Time{}, kinds{mapping: unserved}, false, Removal{End: KindUnserved}},
+		"Early":      {"It may still be starting.", now.Add(1 - plan.KindGoneTimeout), kinds{mapping: unserved}, false, Removal{End: KindUnserved}},
+		"Gone":       {"The object was deleted with its kind.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved}, false, Removal{End: GoneWithKind}},
+		"Orphaned":   {"It stays in any case, and the kind is irrelevant.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved, defining: errDown}, true, Removal{End: Unmanaged}},
+		"Unreadable": {"Discovery fails, and the object may be kept.", now.Add(-plan.KindGoneTimeout), kinds{mapping: errDown}, false, Removal{End: Failed, Err: errDown}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -509,8 +557,8 @@ func TestRemoveUnserved(t *testing.T) {
 			a := remover(page)
 			a.Applier.Destination, a.Plan.State.Objects[page].KindGoneSince = known, now.Add(-plan.KindGoneTimeout)
 			done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
-			require.True(t, done.waits.Waits(), "its kind exists, or may")
-			require.False(t, done.Gone)
+			require.Equal(t, Delayed, done.End, "its kind exists, or may")
+			require.True(t, done.decision.Waits())
 		})
 	}
 }
@@ -525,10 +573,11 @@ func TestRemoveOutOfScope(t *testing.T) {
 		a.Applier.Settings.Allowed, a.Applier.Orphans = scope, orphans
 		done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
 		if orphans {
-			require.Equal(t, Removal{Gone: true, unmanaged: true, kept: true}, done, "it stays in any case")
+			require.Equal(t, Removal{End: Unmanaged, kept: true}, done, "it stays in any case")
 			continue
 		}
-		require.True(t, done.unsure, "its annotations are unreadable, so that its container stays")
+		require.Equal(t, OutOfScope, done.End)
+		require.True(t, done.End.undecided(), "its annotations are unreadable, so that its container stays")
 		require.Equal(t, v1alpha1.ReasonOutOfScope, done.outOfScope.Reason)
 		require.Contains(t, done.outOfScope.Message, "is to be removed, and is not: ")
 	}
@@ -540,10 +589,10 @@ func TestRetryOthers(t *testing.T) {
 	a := remover()
 	shop, bank, far := trigger.Owner{Name: "shop"}, trigger.Owner{Name: "bank"}, trigger.Owner{Name: "far"}
 	others := []owners.CoOwner{{Name: "shop", Manager: "vidra/shop"}, {Name: "far", Manager: v1alpha1.Installation("other").FieldManager("far")}, {Name: "bank", Manager: "vidra/bank"}}
-	failed := Removal{Err: errDown}
+	failed := Removal{End: Failed, Err: errDown}
 	require.Equal(t, failed, a.retry(failed, others...))
 	require.False(t, a.Applier.Trigger.TakeCauses(shop).Retry, "the object has kept our fields")
-	released := Removal{Released: true}
+	released := Removal{End: Released}
 	require.Equal(t, released, a.retry(released, others...))
 	for owner, want := range map[trigger.Owner]bool{shop: true, bank: true, far: false} {
 		require.Equal(t, want, a.Applier.Trigger.TakeCauses(owner).Retry, owner.Name)
