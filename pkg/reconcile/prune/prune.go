@@ -239,27 +239,24 @@ func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unst
 }
 
 // carryOut sends the requests of a decision.
-func (a *Remover) carryOut(ctx context.Context, about *departure, decision policy.Removal) Removal {
+func (a *Remover) carryOut(ctx context.Context, about *departure, decision policy.Removal) (done Removal) {
 	key, live := about.key, about.of.Live
 	switch {
 	case decision.Waits():
-		return Removal{End: Delayed, decision: decision, glass: about.glass}
+		done = Removal{End: Delayed, glass: about.glass}
 	case decision.Removes():
-		done := a.delete(ctx, key, live)
-		done.decision = decision
-		return done
-	}
-	switch decision.Reason {
-	case policy.Wanted, policy.NotOwned:
-		return Removal{End: NotOurs}
-	case policy.Shared:
+		done = a.delete(ctx, key, live)
+	case decision.Reason == policy.Wanted, decision.Reason == policy.NotOwned:
+		done = Removal{End: NotOurs}
+	case decision.Reason == policy.Shared: // which may be decided about anew
 		return a.handOver(ctx, about, decision.Owners)
-	case policy.Moved:
+	case decision.Reason == policy.Moved:
 		receiver := decision.Receiver
 		manager := v1alpha1.InstallationOf(receiver.VidraResource).FieldManager(receiver.VidraResource.Name)
-		return a.retry(a.transfer(ctx, key, live, manager), owners.CoOwner{Name: receiver.VidraResource.Name, Manager: manager})
+		done = a.retry(a.transfer(ctx, key, live, manager), owners.CoOwner{Name: receiver.VidraResource.Name, Manager: manager})
+	default:
+		done = a.release(ctx, key, live)
 	}
-	done := a.release(ctx, key, live)
 	done.decision = decision
 	return done
 }
