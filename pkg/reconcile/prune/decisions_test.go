@@ -184,6 +184,11 @@ func TestRemove(t *testing.T) {
 	held := func(a *Remover) {
 		a.Applier.Finder.VidraResources = &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"shop": holding()}}
 	}
+	mentioned := func(a *Remover) {
+		a.receivers = func() (map[object.Identity][]owners.Receiver, error) {
+			return map[object.Identity][]owners.Receiver{page: {{VidraResource: holding(), Mentioned: true}}}, nil
+		}
+	}
 	moved := func(a *Remover) {
 		a.receivers = func() (map[object.Identity][]owners.Receiver, error) {
 			return map[object.Identity][]owners.Receiver{page: {{VidraResource: holding()}}}, nil
@@ -226,11 +231,7 @@ func TestRemove(t *testing.T) {
 		},
 		"Moved": {reason: "Its receiver gets the fields.", of: &requests{live: mine(nil)}, before: moved, want: Released, sent: []string{"edit"}},
 		"Mentioned": {
-			reason: "The manifest of the receiver is unreadable, and the Event reports that.", of: &requests{live: mine(nil)}, before: func(a *Remover) {
-				a.receivers = func() (map[object.Identity][]owners.Receiver, error) {
-					return map[object.Identity][]owners.Receiver{page: {{VidraResource: holding(), Mentioned: true}}}, nil
-				}
-			},
+			reason: "The manifest of the receiver is unreadable, and the Event reports that.", of: &requests{live: mine(nil)}, before: mentioned,
 			want: Unmanaged, noted: true, sent: []string{"edit"},
 		},
 		"OwnersUnknown": {
@@ -239,12 +240,16 @@ func TestRemove(t *testing.T) {
 		},
 		"DeleteFails":  {reason: "It is to be deleted, so that its container may go.", of: &requests{live: mine(nil), writeErrs: []error{errDown}}, want: DeletionFailed, sent: []string{"delete"}},
 		"ReleaseFails": {reason: "It stays, so that its container must.", of: &requests{live: mine(keep), writeErrs: []error{errDown}}, want: Failed, kept: true, sent: []string{"edit"}},
-		"Faster":       {reason: "Another client deletes it meanwhile.", of: &requests{live: mine(keep), writeErrs: []error{notFound("page")}}, want: NotOurs, sent: []string{"edit"}},
+		"Faster":       {reason: "Another client deletes it meanwhile.", of: &requests{live: mine(keep), writeErrs: []error{notFound("page")}}, want: Absent, sent: []string{"edit"}},
 		"OtherAbsent":  {reason: "Another object is absent.", of: &requests{live: mine(keep), writeErrs: []error{notFound("other")}}, want: Failed, kept: true, sent: []string{"edit"}},
 		"Changed":      {reason: "Another client writes to it meanwhile.", of: &requests{live: mine(nil), writeErrs: []error{conflict}}, want: Deleted, sent: []string{"delete", "delete"}},
 
 		"Shared":       {reason: "Another owner keeps it.", of: &requests{live: shared}, before: held, want: Released, sent: []string{"apply"}},
 		"SharedNoMore": {reason: "The other owner has released it meanwhile.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil)}, before: held, want: Deleted, sent: []string{"apply", "delete"}},
+		"SharedNoMoreStays": {
+			reason: "The other owner has released it meanwhile, so that the object that stays has no owner.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil)},
+			before: func(a *Remover) { held(a); mentioned(a) }, want: Unmanaged, noted: true, sent: []string{"apply", "edit"},
+		},
 		"SharedNoMoreFails": {
 			reason: "It had another owner when it was decided about, and its container stays.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil), writeErrs: []error{nil, errDown}},
 			before: held, want: Failed, sent: []string{"apply", "delete"},

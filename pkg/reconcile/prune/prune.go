@@ -30,7 +30,7 @@ type End int
 const (
 	Skipped           End = iota // the reconcile was interrupted, and the next one decides
 	Absent                       // the object is absent
-	NotOurs                      // others own, delete or have just deleted it, or the manifest has it in another API group
+	NotOurs                      // others own or delete it, or the manifest has it in another API group
 	Released                     // our fields were released, and others still own it
 	Unmanaged                    // it was left in place, unmanaged
 	GoneWithKind                 // its kind was deleted, and the object with it
@@ -202,7 +202,7 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 	}
 	done := a.discard(ctx, key, live, e)
 	if object.IsAbsent(done.Err, key.Name) { // another client was faster
-		return Removal{End: NotOurs}
+		return Removal{End: Absent}
 	}
 	done.disclosure = disclosureOf(e, live)
 	return done
@@ -277,10 +277,9 @@ func (a *Remover) handOver(ctx context.Context, about *departure, others []owner
 	if owners.OnlyClaimed(live, others) {
 		done = a.transfer(ctx, key, live, others[0].Manager)
 	} else if done = a.releaseShared(ctx, about); apierrors.IsInvalid(done.Err) {
-		done = a.release(ctx, key, live)
-	}
-	if done.End == Unmanaged {
-		done.End = Released
+		if done = a.release(ctx, key, live); done.End == Unmanaged { // the others still own it
+			done.End = Released
+		}
 	}
 	return a.retry(done, others...)
 }
