@@ -58,7 +58,7 @@ func (p *pass) refuse(ctx context.Context, why object.Failure) (reconcile.Result
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired {
 		return p.block(ctx, why)
 	}
-	p.state.unbegun = p.plan.First
+	p.state.attempt.unbegun = p.plan.First
 	return p.stall(ctx, why)
 }
 
@@ -68,7 +68,7 @@ func (p *pass) awaitRights(all bool) {
 	if p.reconciler.grants == nil || p.applier.Client == nil { // nil if no request is sent
 		return
 	}
-	missing := maps.Clone(s.unreadable)
+	missing := maps.Clone(s.read.unreadable)
 	if missing == nil {
 		missing = map[access.Right]dynamic.Interface{}
 	}

@@ -78,7 +78,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, err error) {
 	leave := p.slot(ctx, t.Object.Key)
 	defer func() { leave(cmp.Or(err, result.Err)) }()
-	if p.begun.Add(1) > int64(min(p.applier.Limit, leastTasks)) && p.state.interrupted.Load() {
+	if p.begun.Add(1) > int64(min(p.applier.Limit, leastTasks)) && p.state.attempt.interrupted.Load() {
 		return apply.Result{}, errInterrupted
 	}
 	now, done := p.await(t)

@@ -135,7 +135,7 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.stateOf(owner) != s || !r.isOf(s, vr) {
 		return false
 	}
-	if s.plan.Generation != vr.Generation || s.plan.Stalled != nil || s.dropped || s.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
+	if s.plan.Generation != vr.Generation || s.plan.Stalled != nil || s.manifest.bodies.dropped || s.attempt.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
 		return false
 	}
 	changed, _ := r.sourcesChanged(vr, s)
@@ -153,7 +153,7 @@ func (r *Reconciler) isOf(s *ownerState, vr *v1alpha1.VidraResource) bool {
 // requests can be sent to the same destination with the same rights.
 func (p *pass) connectAgain(ctx context.Context) bool {
 	destination, scope, err := p.reconciler.destinations().Find(p.plan.Settings.Claimant.Owner, p.plan.VR.Spec.Destination.Server)
-	if err != nil || !scope.Same(p.state.scope) || !access.Usable(destination) || access.OutOfScope(scope, p.plan.VR) != nil || p.kubeconfigChanged(destination) {
+	if err != nil || !scope.Same(p.state.manifest.scope) || !access.Usable(destination) || access.OutOfScope(scope, p.plan.VR) != nil || p.kubeconfigChanged(destination) {
 		return false
 	}
 	client, user, why := p.reconciler.accounts().ClientOf(ctx, p.plan.VR, destination)

@@ -189,7 +189,7 @@ func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeco
 		p.reconciler.Index.Forget(p.plan.Settings.Claimant.Owner, o.Desired.Key)
 	}
 	s.plan.Empty()
-	s.loaded, p.starting, p.plan.Causes.All = false, true, true
+	s.inventory.loaded, p.starting, p.plan.Causes.All = false, true, true
 	return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "it is another cluster now"}
 }
 
@@ -219,7 +219,7 @@ func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 // block ends a reconcile whose work has to wait at present. Applied objects stay unchanged and in the inventory, and the work
 // is done later.
 func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result, error) {
-	p.state.unbegun = p.plan.First
+	p.state.attempt.unbegun = p.plan.First
 	if p.starting {
 		p.requeueCauses()
 		return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil

@@ -408,7 +408,7 @@ func TestConflictIsNoLostInventory(t *testing.T) {
 	recovers := func() bool {
 		p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
 		defer p.state.lane.leave()
-		return p.state.recoversInventory
+		return p.state.inventory.recovers
 	}
 	require.False(t, recovers())
 	vr = l.get(t)

@@ -85,7 +85,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		ids = p.plan.RestRemovals(p.plan.SettleRemovals(ids, plan.Settling))
 	}
 	p.remover().Prune(ctx, ids)
-	if s.interrupted.Load() {
+	if s.attempt.interrupted.Load() {
 		return p.interrupted()
 	}
 	if len(s.plan.Inventory()) > 0 {
@@ -112,10 +112,10 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 // noteDeletion notes that the VidraResource is being deleted, once for each spec: spec.deletionPolicy may change
 // meanwhile.
 func (p *pass) noteDeletion(objects int) {
-	if s := p.state; p.plan.VR.DeletionTimestamp.IsZero() || s.deletionNoted == p.plan.VR.Generation || s.plan.Status.ObservedGeneration == p.plan.VR.Generation {
+	if s := p.state; p.plan.VR.DeletionTimestamp.IsZero() || s.deletion.noted == p.plan.VR.Generation || s.plan.Status.ObservedGeneration == p.plan.VR.Generation {
 		return
 	}
-	p.state.deletionNoted = p.plan.VR.Generation
+	p.state.deletion.noted = p.plan.VR.Generation
 	becomes := "are removed"
 	if p.plan.VR.Orphans() {
 		becomes = "are left in place, as spec.deletionPolicy says"

@@ -14,6 +14,15 @@ import (
 // keptBodies are the bodies of the objects of an owner, as long as they are reachable.
 type keptBodies struct{ objects []*plan.Object }
 
+// bodies are the bodies of the objects of a manifest.
+type bodies struct {
+	// weight is the weight of all objects.
+	weight int64
+	// kept counts the bodies; nil if they are few. dropped reports that they are gone, so that the manifest is read again by the next reconcile.
+	kept    *keptBodies
+	dropped bool
+}
+
 // keepBodies keeps the bodies of the objects of an owner for the next reconcile, unless they
 // are large and all owners keep too many. The next reconcile then reads the manifest
 // again.
@@ -22,18 +31,18 @@ func (r *Reconciler) keepBodies(s *ownerState) {
 	for _, o := range s.plan.Manifest {
 		size += int64(len(o.Desired.Body))
 	}
-	if r.heavy == nil || size <= limits.FewBodies || s.bodies != nil {
+	if r.heavy == nil || size <= limits.FewBodies || s.manifest.bodies.kept != nil {
 		return
 	}
 	if r.heavy.KeepBodies(size) {
-		s.bodies = &keptBodies{objects: s.plan.Manifest}
-		runtime.AddCleanup(s.bodies, r.heavy.DropBodies, size)
+		s.manifest.bodies.kept = &keptBodies{objects: s.plan.Manifest}
+		runtime.AddCleanup(s.manifest.bodies.kept, r.heavy.DropBodies, size)
 		return
 	}
 	for _, o := range s.plan.Manifest {
 		o.Desired.Body = nil
 	}
-	s.dropped = true
+	s.manifest.bodies.dropped = true
 }
 
 // isHeavy reports whether a reconcile of vr for causes may parse or apply more than
@@ -46,11 +55,11 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	}
 	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others && !causes.Report
 	switch {
-	case s == nil, s.plan.UID != vr.UID, s.plan.Generation != vr.Generation, s.plan.Reread, s.dropped:
+	case s == nil, s.plan.UID != vr.UID, s.plan.Generation != vr.Generation, s.plan.Reread, s.manifest.bodies.dropped:
 		return len(vr.Spec.ManifestFrom) > 0 || len(vr.Spec.Manifest) > limits.LightText || manifest.Weight(vr.Spec.Manifest) > limits.LightWeight
 	case full:
-		return len(vr.Spec.ManifestFrom) > 0 || s.weight > limits.LightWeight
-	case s.weight <= limits.LightWeight:
+		return len(vr.Spec.ManifestFrom) > 0 || s.manifest.bodies.weight > limits.LightWeight
+	case s.manifest.bodies.weight <= limits.LightWeight:
 		return false
 	}
 	weight := int64(0)

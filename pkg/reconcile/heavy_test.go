@@ -59,7 +59,7 @@ func TestIsHeavy(t *testing.T) {
 			vr.UID, vr.Generation, vr.Spec.Manifest, vr.Spec.ManifestFrom = "uid", 2, tc.manifest, tc.from
 			r := &Reconciler{states: map[trigger.Owner]*ownerState{}}
 			if tc.read > 0 {
-				s := &ownerState{plan: plan.State{UID: "uid", Generation: 2}, weight: tc.read}
+				s := &ownerState{plan: plan.State{UID: "uid", Generation: 2}, manifest: manifestState{bodies: bodies{weight: tc.read}}}
 				s.plan.SetManifest(objects)
 				r.states[faulty] = s
 			}
@@ -83,14 +83,14 @@ func TestKeep(t *testing.T) {
 		r.keepBodies(s)
 		r.keepBodies(s) // as each reconcile does
 		kept = append(kept, s)
-		require.False(t, s.dropped, "they count once")
+		require.False(t, s.manifest.bodies.dropped, "they count once")
 	}
 	beyond, few := stateOf(large), stateOf(limits.FewBodies)
 	r.keepBodies(beyond)
-	require.True(t, beyond.dropped)
+	require.True(t, beyond.manifest.bodies.dropped)
 	require.Nil(t, beyond.plan.Manifest[0].Desired.Body)
 	r.keepBodies(few)
-	require.False(t, few.dropped, "an ordinary VidraResource heals without a parse in any case")
+	require.False(t, few.manifest.bodies.dropped, "an ordinary VidraResource heals without a parse in any case")
 	runtime.KeepAlive(kept)
 
 	clear(kept)
@@ -104,5 +104,5 @@ func TestKeep(t *testing.T) {
 	}, 30*time.Second, time.Millisecond)
 	again := stateOf(large)
 	r.keepBodies(again)
-	require.False(t, again.dropped)
+	require.False(t, again.manifest.bodies.dropped)
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -22,74 +25,142 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// read reads the manifest into the state, unless the state has it. It returns why
-// only the author can fix the manifest.
-func (p *pass) read(ctx context.Context) *object.Failure {
+// manifestState is the manifest in the state, whose objects the plan has. Each manifest that is stored replaces all of it.
+type manifestState struct {
+	// scope are the rights of Vidra at the destination at the read of the manifest.
+	scope cluster.Scope
+	// revision identifies the parts; empty if they are unknown. source is their source for users.
+	revision, source string
+	// recalled reports that the manifest is one that was kept, as its sources are unreadable.
+	recalled bool
+	// behind reports that the manifest is the applied one, while a newer one waits. unapplied reports that it was read while it had
+	// to wait.
+	behind, unapplied bool
+	// bodies are the bodies of the objects.
+	bodies bodies
+}
+
+// isLatest reports whether it is the latest manifest. A manifest that was read while it had to wait is read again when it may be
+// applied: its content is saved before.
+func (m *manifestState) isLatest(waiting *object.Failure) bool {
+	if m.unapplied {
+		return waiting != nil
+	}
+	return !m.behind
+}
+
+// isOf reports whether the manifest is of a revision, and was read when it might be applied.
+func (m *manifestState) isOf(revision string) bool {
+	return m.revision != "" && !m.unapplied && m.revision == revision
+}
+
+// isWhole reports whether the objects have their bodies, and were resolved with the rights of Vidra as they are now.
+func (m *manifestState) isWhole(allowed cluster.Scope) bool {
+	return !m.bodies.dropped && m.scope.Same(allowed)
+}
+
+// manifestRead is the result of the last attempts to read the manifest.
+type manifestRead struct {
+	// at is the time of the last attempt.
+	at time.Time
+	// sources are the versions of the sources in spec.manifestFrom that were read, and missing are the optional parts that were absent then.
+	sources map[source.Key]string
+	missing []desired.MissingPart
+	// failure is the obstacle to the last attempt; nil if there was none. failedAt are the known revisions of the sources then.
+	failure  *object.Failure
+	failedAt map[source.Key]string
+	// awaited are the unserved kinds of sources.
+	awaited []watchregistry.Kind
+	// unreadable holds the right that the last attempt failed for, with the client.
+	unreadable map[access.Right]dynamic.Interface
+}
+
+// succeeded notes the sources that were read.
+func (r *manifestRead) succeeded(got desired.Parts) {
+	r.failure, r.sources, r.missing = nil, got.Versions, got.Missing
+}
+
+// read reads the manifest into the state, unless the state has it. It returns the obstacle to it, if any, and whether the manifest is unread.
+func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	s := p.state
-	if p.keepsApplied() {
-		return nil
-	}
-	if s.hasLatest(p.waiting) && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && !s.dropped && s.scope.Same(p.applier.Settings.Allowed) && (s.plan.Stalled != nil || !p.plan.Scope.All || !s.plan.AwaitsKinds() && !s.plan.Reread) && !p.reconciler.Inventories.Lightened(p.plan.VR.Name) {
-		return s.plan.Stalled
-	}
-	p.unread = true
-	if s.unread != nil && s.plan.Generation == p.plan.VR.Generation && (!p.plan.Scope.Retry || !p.plan.Scope.All && s.unread.Awaited && !p.revisedSince(s.unreadRevisions)) {
-		return s.unread
+	switch {
+	case p.keepsApplied():
+		return nil, false
+	case p.isRead():
+		return s.plan.Stalled, false
+	case p.keepsFailure():
+		return s.read.failure, true
 	}
 	var got desired.Parts
-	var why *object.Failure
 	var refused *object.Failure
 	s.lane.apart(func() { got, refused, why = p.gather(ctx) })
 	if refused != nil {
 		s.revision.refused, s.revision.refusedOf, p.waiting = refused, p.plan.VR.Generation, refused
 	}
-	s.unreadable, s.sourcesRead = got.Unreadable, p.plan.Now
+	s.read.unreadable, s.read.at = got.Unreadable, p.plan.Now
 	p.awaitSources(got.NotServed)
 	if why != nil && p.hasApplied() { // what waits is read when it may be applied
-		s.plan.Generation, s.behind, p.unread = p.plan.VR.Generation, true, false
-		s.sources, s.revision.unread = p.reconciler.revisionsOf(p.plan.VR), why
-		return nil
+		s.plan.Generation, s.manifest.behind = p.plan.VR.Generation, true
+		s.read.sources, s.revision.unread = p.reconciler.revisionsOf(p.plan.VR), why
+		return nil, false
 	}
 	s.revision.unread = nil
 	if why != nil {
 		why.Awaited = !got.Transient && p.noticesSources(got)
-		s.unread, s.unreadRevisions = why, s.revisions
+		s.read.failure, s.read.failedAt = why, s.attempt.revisions
 		p.recall(ctx)
-		return why
+		return why, true
 	}
 	revision := got.Revision()
 	if p.keepsRevision(ctx, got, revision) {
-		return nil
+		return nil, false
 	}
-	old := p.objectsOfManifest()
-	if s.unread = p.resolve(ctx, got); s.unread != nil {
+	old, is := p.objectsOfManifest(), manifestState{revision: revision, source: p.sourceOf(got)}
+	is.behind, is.unapplied = p.waiting != nil && p.waiting == s.revision.refused, p.waiting != nil && !s.manifest.isOf(revision)
+	if why = p.resolve(ctx, got, is); why != nil {
+		s.read.failure = why
 		p.recall(ctx)
-		return s.unread
+		return why, true
 	}
-	s.behind, s.unapplied = p.waiting != nil && p.waiting == s.revision.refused, p.waiting != nil && !s.sameRevision(revision)
-	s.revision.current, s.revision.source = revision, p.sourceOf(got)
-	p.unread, s.sources, s.missingParts = false, got.Versions, got.Missing
+	s.read.succeeded(got)
 	p.reconciler.named.Note(p.plan.VR, got.Versions, s.identities(p.plan.VR))
 	s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
 	if why := status.TooLarge(p.plan.VR, &s.plan, p.reconciler.Inventories.Dropped(p.plan.VR.Name)); why != nil {
 		p.reconciler.Inventories.Refuse(p.plan.VR.Name)
-		return why
+		return why, false
 	}
 	p.reconciler.Inventories.Accept(p.plan.VR.Name)
 	s.plan.Sources = got.Artifacts
 	p.forgetVersions(old)
 	p.saveRevision(ctx, got)
 	p.returnHeals(ctx)
-	return nil
+	return nil, false
 }
 
-// hasLatest reports whether the state has the latest manifest. A manifest that was read while it had to wait is read again when it may be
-// applied: its content is saved before.
-func (s *ownerState) hasLatest(waiting *object.Failure) bool {
-	if s.unapplied {
-		return waiting != nil
+// isRead reports whether the state has the manifest of the spec and its sources, resolved with the kinds and rights as they are now.
+func (p *pass) isRead() bool {
+	s := p.state
+	if !s.manifest.isLatest(p.waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || s.plan.Generation != p.plan.VR.Generation || p.plan.Scope.Sources {
+		return false
 	}
-	return !s.behind
+	unresolved := s.plan.Stalled == nil && p.plan.Scope.All && (s.plan.AwaitsKinds() || s.plan.Reread)
+	return !unresolved && !p.reconciler.Inventories.Lightened(p.plan.VR.Name)
+}
+
+// keepsFailure reports whether the last failed attempt to read the manifest stands: another one would fail, too, or is due later.
+func (p *pass) keepsFailure() bool {
+	r := &p.state.read
+	return r.failure != nil && p.state.plan.Generation == p.plan.VR.Generation && (!p.plan.Scope.Retry || !p.plan.Scope.All && r.failure.Awaited && !p.revisedSince(r.failedAt))
+}
+
+// canApply reports whether the state has a manifest that may be applied with the rights of Vidra as they are now.
+func (s *ownerState) canApply(allowed cluster.Scope) bool {
+	return s.plan.Stalled == nil && len(s.plan.Manifest) > 0 && s.manifest.isWhole(allowed)
+}
+
+// isUsable reports whether the last read may be used while the manifest is unreadable.
+func (p *pass) isUsable() bool {
+	return p.state.plan.Generation == p.plan.VR.Generation && p.state.canApply(p.applier.Settings.Allowed)
 }
 
 // objectsOfManifest returns the objects of the manifest as it was read last.
@@ -110,8 +181,8 @@ func (p *pass) forgetVersions(old []*desired.Object) {
 	}
 }
 
-// resolve resolves the parts of the manifest into the state.
-func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
+// resolve resolves the parts of the manifest into the state, as the manifest that it becomes there.
+func (p *pass) resolve(ctx context.Context, got desired.Parts, is manifestState) *object.Failure {
 	resolved, err := p.resolveParts(ctx, got.Parts)
 	if err != nil {
 		reason := v1alpha1.ReasonManifestInvalid
@@ -120,15 +191,17 @@ func (p *pass) resolve(ctx context.Context, got desired.Parts) *object.Failure {
 		}
 		return &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
 	}
-	p.store(resolved)
+	p.store(resolved, is)
 	return nil
 }
 
 // store makes a manifest that was resolved the manifest of the state.
-func (p *pass) store(resolved *desired.Resolved) {
+func (p *pass) store(resolved *desired.Resolved, is manifestState) {
 	s := p.state
+	s.manifest = is
+	s.manifest.scope = p.applier.Settings.Allowed
 	s.adopt(p.plan.VR.Generation, resolved.Objects, resolved.Unresolved)
-	s.plan.Unmatched, s.scope, s.recalled = resolved.Unmatched, p.applier.Settings.Allowed, false
+	s.plan.Unmatched = resolved.Unmatched
 	if access.IsLocal(p.plan.VR.Spec.Destination.Server) {
 		p.reconciler.namespaces.Set(p.plan.Settings.Claimant.Owner, maps.Keys(s.plan.Namespaces()))
 	}
@@ -136,10 +209,10 @@ func (p *pass) store(resolved *desired.Resolved) {
 
 // save keeps the parts of the current revision for a restart, and as a revision. It reports whether they are kept.
 func (p *pass) save(ctx context.Context, got desired.Parts) bool {
-	revision := p.state.revision.current
+	revision := p.state.manifest.revision
 	text, digest, err := got.Pack(p.plan.VR, p.before.Source)
-	if err == nil && digest != p.state.kept {
-		p.state.kept = "" // a Save that fails may have written some of it
+	if err == nil && digest != p.state.revision.savedDigest {
+		p.state.revision.savedDigest = "" // a Save that fails may have written some of it
 		retain, all := p.retained()
 		p.state.lane.apart(func() {
 			err = p.reconciler.Kept.Save(ctx, p.plan.VR, source.Manifest{Digest: digest, Revision: revision, Text: text}, retain, all)
@@ -150,46 +223,45 @@ func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 		logf.FromContext(ctx).Error(err, "Cannot keep the manifest: after a restart, edits are not reverted while a source cannot be read or a revision waits, and it cannot be applied as an earlier revision. Grant Vidra get, list, create and delete on Secrets in its namespace")
 		return false
 	}
-	p.state.kept, p.state.revision.saved = digest, revision
+	p.state.revision.saved, p.state.revision.savedDigest = revision, digest
 	return true
 }
 
 // recall reads the manifest that was kept into the state, if the last read one is unusable: after a restart, edits are reverted to it while a
 // source is unreadable.
 func (p *pass) recall(ctx context.Context) {
-	if !source.HasArtifacts(p.plan.VR) || p.state.usable(p) {
+	s := p.state
+	if !source.HasArtifacts(p.plan.VR) || p.isUsable() {
 		return
 	}
-	unread := p.state.unread
 	var texts iter.Seq[[]byte]
 	var err error
-	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR, "") })
+	s.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR, "") })
 	if err == nil {
 		var got desired.Parts
 		if got, err = desired.Unpack(p.plan.VR, texts); err == nil && len(got.Parts) > 0 {
-			if why := p.resolve(ctx, got); why != nil {
+			if why := p.resolve(ctx, got, manifestState{recalled: true, behind: s.manifest.behind, unapplied: s.manifest.unapplied}); why != nil {
 				err = errors.New(why.Message)
 			} else {
-				p.state.recalled, p.state.plan.Sources, p.state.revision.current = true, got.Artifacts, ""
-				p.reconciler.named.Note(p.plan.VR, nil, p.state.identities(p.plan.VR))
-				p.state.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
+				s.plan.Sources = got.Artifacts
+				p.reconciler.named.Note(p.plan.VR, nil, s.identities(p.plan.VR))
+				s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
 			}
 		}
 	}
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Cannot read the manifest that was kept: edits are not reverted while a source cannot be read")
 	}
-	p.state.unread = unread
 }
 
 // awaitSources has the owner wait for unserved kinds of sources.
 func (p *pass) awaitSources(kinds []schema.GroupKind) {
-	p.state.awaitedSources = nil
+	p.state.read.awaited = nil
 	for _, kind := range kinds {
-		p.state.awaitedSources = append(p.state.awaitedSources, watchregistry.Kind{Cluster: p.reconciler.Local.Name(), GVK: kind.WithVersion("v1")})
+		p.state.read.awaited = append(p.state.read.awaited, watchregistry.Kind{Cluster: p.reconciler.Local.Name(), GVK: kind.WithVersion("v1")})
 	}
 	if len(kinds) > 0 {
-		p.reconciler.Watches.Await(p.plan.Settings.Claimant.Owner, p.state.awaitedSources)
+		p.reconciler.Watches.Await(p.plan.Settings.Claimant.Owner, p.state.read.awaited)
 	}
 }
 
@@ -302,10 +374,10 @@ func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (
 	if vr.RevisionTo() != 0 && s.revision.refused == nil { // an earlier revision is applied instead
 		return false, false
 	}
-	changed = s.unread != nil && len(vr.Spec.ManifestFrom) > 0
+	changed = s.read.failure != nil && len(vr.Spec.ManifestFrom) > 0
 	for _, key := range source.KeysOf(vr) {
 		version, known := r.sources.Revision(key)
-		changed = changed || known && version != s.sources[key]
+		changed = changed || known && version != s.read.sources[key]
 		unknown = unknown || !known
 	}
 	return changed, unknown

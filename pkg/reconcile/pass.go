@@ -53,9 +53,7 @@ type pass struct {
 	applier    *apply.Applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
-	// unread reports that the manifest was unreadable; source is why, if the reconcile continues
-	// with the last read.
-	unread bool
+	// source is the obstacle to the read of the manifest, if the reconcile continues with the last read; else nil.
 	source *object.Failure
 	// foreignWritten is the status as another client wrote it, which is corrected; else nil.
 	foreignWritten *v1alpha1.VidraResourceStatus
@@ -126,18 +124,15 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.plan.Reread, causes.All = true, true
 	}
 	p := r.passOn(owner, vr, s, shards)
-	p.plan.Causes, p.plan.First = causes, first || s.unbegun
+	p.plan.Causes, p.plan.First = causes, first || s.attempt.unbegun
 	p.applier.Apart = s.lane.apart
-	s.unbegun = false
 	if first {
 		r.Trigger.EndContentions(owner)
 	}
-	if causes.Retry || s.attempted != vr.Generation {
+	if causes.Retry || s.attempt.generation != vr.Generation {
 		s.plan.Schedule.RetryNow()
 	}
-	s.attempted = vr.Generation
-	s.revisions = r.revisionsOf(vr)
-	s.interrupted.Store(false)
+	s.attempt.begin(vr.Generation, r.revisionsOf(vr))
 	request := vr.ReconcileRequest()
 	requested := request != "" && request != s.plan.Status.LastHandledReconcileAt
 	if requested {
@@ -146,7 +141,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
 	s.plan.FailingSources = r.sources.Failing(vr)
 	// An event may be lost, as one of a managed object may.
-	lost := r.BackstopInterval > 0 && time.Since(s.sourcesRead) > r.BackstopInterval
+	lost := r.BackstopInterval > 0 && time.Since(s.read.at) > r.BackstopInterval
 	sourcesUnknown = sourcesUnknown || len(vr.Spec.ManifestFrom) > 0 && (requested || lost)
 	p.backstop().Note(causes.Suspects)
 	p.plan.Causes.Suspects = nil
@@ -170,9 +165,9 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.rereadIfAccountAllowed()
 	p.waiting = p.awaits(ctx)
-	switch why := p.read(ctx); {
+	switch why, unread := p.read(ctx); {
 	case why == nil:
-	case p.unread && p.state.usable(p):
+	case unread && p.isUsable():
 		p.source = why // what was read last is used until it can be read
 	case why.Reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
@@ -193,7 +188,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	case err != nil:
 		p.requeueCauses()
 		return reconcile.Result{}, err
-	case p.state.interrupted.Load():
+	case p.state.attempt.interrupted.Load():
 		p.plan.NoteApplied(todo.Apply)
 		return p.interrupted()
 	}
@@ -211,7 +206,7 @@ func (p *pass) carryOut(ctx context.Context, todo plan.Plan) (plan.Plan, error) 
 		return todo, err
 	}
 	p.applyAll(ctx, todo.Apply)
-	if p.state.interrupted.Load() {
+	if p.state.attempt.interrupted.Load() {
 		return todo, nil
 	}
 	p.record.RecordBlocked(todo)
@@ -280,14 +275,14 @@ func (p *pass) relabel(ctx context.Context) {
 	defer func() { p.release(reserved) }()
 	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
 	if assignment.Relabel(ctx, p.applier, &s.plan, p.shards) {
-		s.loaded = false
+		s.inventory.loaded = false
 	}
 }
 
 // requeueCauses returns the causes, so that the next reconcile does the rest.
 func (p *pass) requeueCauses() {
 	p.plan.Causes.All = p.plan.Causes.All || p.plan.Scope.All
-	p.state.unbegun = p.plan.First
+	p.state.attempt.unbegun = p.plan.First
 	if p.plan.Scope.Resync {
 		p.state.plan.Schedule.Resync = time.Time{}
 	}
@@ -322,7 +317,7 @@ func (p *pass) remover() *prune.Remover {
 		return p.reconciler.accounts().FormerClient(ctx, account, p.applier.Destination)
 	}
 	replaced := func() bool { return p.kubeconfigChanged(p.applier.Destination) }
-	return &prune.Remover{Applier: p.applier, Plan: p.plan, Stale: p.stale, Replaced: replaced, Interrupted: p.state.interrupted.Load, FormerClient: former}
+	return &prune.Remover{Applier: p.applier, Plan: p.plan, Stale: p.stale, Replaced: replaced, Interrupted: p.state.attempt.interrupted.Load, FormerClient: former}
 }
 
 // stale reads the VidraResource from the API server, as a cache may be behind. It returns the reason against removals from the state in
@@ -368,10 +363,10 @@ func (p *pass) load() {
 	}
 	p.reconciler.Index.CountAdditions(p.plan.Settings.Claimant.Owner, p.applier.Settings.Additions.Tools)
 	p.reconciler.Index.CheckHealth(p.plan.Settings.Claimant.Owner, p.plan.Settings.Checks)
-	if p.state.loaded {
+	if p.state.inventory.loaded {
 		return
 	}
-	p.state.loaded = true
+	p.state.inventory.loaded = true
 	p.state.plan.ForgetAnswers() // events may just have been switched on
 	known := map[trigger.ObjectKey]trigger.Applied{}
 	for _, o := range p.state.plan.Manifest {

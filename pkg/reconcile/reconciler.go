@@ -148,8 +148,8 @@ func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 	}
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
-	if s.attempted != vr.Generation || !maps.Equal(s.revisions, r.revisionsOf(vr)) {
-		s.interrupted.Store(true)
+	if s.attempt.generation != vr.Generation || !maps.Equal(s.attempt.revisions, r.revisionsOf(vr)) {
+		s.attempt.interrupted.Store(true)
 	}
 }
 

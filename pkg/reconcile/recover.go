@@ -16,7 +16,7 @@ import (
 // Vidra is limited to namespaces, objects in other namespaces.
 func (p *pass) recoverInventory() {
 	s := p.state
-	if !s.recoversInventory || !p.plan.Scope.All || !p.applier.Settings.Watched {
+	if !s.inventory.recovers || !p.plan.Scope.All || !p.applier.Settings.Watched {
 		return
 	}
 	found := map[object.Identity]*desired.Object{} // with an object of the same kind
@@ -31,7 +31,7 @@ func (p *pass) recoverInventory() {
 			}
 		}
 	}
-	s.recoversInventory = false
+	s.inventory.recovers = false
 	for id, like := range found {
 		if o := s.plan.Track(id); o.Entry == nil && o.Desired == nil {
 			o.Entry = object.NewEntry(id, like.GVK)
@@ -46,7 +46,7 @@ func (p *pass) listTransferred() {
 	if !p.plan.Scope.All {
 		return
 	}
-	p.applier.Settings.Allowed = p.state.scope
+	p.applier.Settings.Allowed = p.state.manifest.scope
 	for _, o := range p.state.plan.Manifest {
 		if o.Entry != nil {
 			continue
@@ -72,7 +72,7 @@ func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
 // lostInventory reports whether the VidraResource may have objects that its status lacks: the inventory was emptied before this
 // process began, and the status shows that Vidra connected to the destination before, or shows nothing.
 func (s *ownerState) lostInventory() bool {
-	return s.recoversInventory && (len(s.plan.Status.Conditions) == 0 || s.plan.Status.LastSyncTime != nil || s.plan.Status.ClusterUID != "" || s.plan.Status.KubeconfigDigest != "")
+	return s.inventory.recovers && (len(s.plan.Status.Conditions) == 0 || s.plan.Status.LastSyncTime != nil || s.plan.Status.ClusterUID != "" || s.plan.Status.KubeconfigDigest != "")
 }
 
 // recoverForRemoval takes the objects of the manifest for the inventory of a VidraResource that is being deleted, if that was
@@ -80,12 +80,12 @@ func (s *ownerState) lostInventory() bool {
 // for which the objects are unknown: then nothing may be forgotten.
 func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 	s := p.state
-	if !s.recoversInventory {
+	if !s.inventory.recovers {
 		return nil
 	}
 	lost := s.lostInventory() && !p.plan.VR.Orphans()
 	s.plan.Generation = 0
-	why := p.read(ctx)
+	why, _ := p.read(ctx)
 	if i := slices.IndexFunc(s.plan.Unresolved, desired.Unresolved.AwaitsKind); why == nil && i >= 0 { // discovery may have failed
 		u := s.plan.Unresolved[i]
 		why = &object.Failure{Reason: u.Why.Reason, Message: u.ID.String() + ": " + u.Why.Message}
@@ -100,7 +100,7 @@ func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 			}
 		}
 	}
-	s.recoversInventory = false
+	s.inventory.recovers = false
 	s.adopt(p.plan.VR.Generation, nil, nil)
 	return nil
 }

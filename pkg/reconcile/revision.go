@@ -34,11 +34,10 @@ const maxRevisionSource = 256
 type revisionState struct {
 	// status has the applied revisions for status.revision, if any.
 	status *v1alpha1.RevisionStatus
-	// current identifies the parts of the manifest in the state; empty if they are unknown. source is their source for users.
-	current, source string
-	// saved is the revision whose content this process has saved.
-	saved string
-	// waiting is the revision that was read while it had to wait.
+	// saved is the revision whose content this process has saved, and savedDigest is the digest of the content.
+	saved, savedDigest string
+	// waits reports that something of the manifest waits. waiting is the revision that was read while it had to wait.
+	waits   bool
 	waiting v1alpha1.WaitingRevision
 	// unread is the obstacle to the read of the manifest that waits; nil if it was read.
 	unread *object.Failure
@@ -146,18 +145,12 @@ func (p *pass) sourceOf(got desired.Parts) string {
 // keepsApplied reports whether the manifest that was applied is used without a read of the newer one, which has to wait.
 func (p *pass) keepsApplied() bool {
 	s := p.state
-	return p.hasApplied() && s.behind && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && (s.revision.unread == nil || !p.plan.Scope.Retry)
+	return p.hasApplied() && s.manifest.behind && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && (s.revision.unread == nil || !p.plan.Scope.Retry)
 }
 
 // hasApplied reports whether the state has the manifest that was applied, while a newer one has to wait.
 func (p *pass) hasApplied() bool {
-	s := p.state
-	return p.waiting != nil && !s.unapplied && !s.dropped && s.plan.Stalled == nil && len(s.plan.Manifest) > 0 && s.scope.Same(p.applier.Settings.Allowed)
-}
-
-// sameRevision reports whether the state has been read from a revision.
-func (s *ownerState) sameRevision(revision string) bool {
-	return s.revision.current != "" && !s.unapplied && s.revision.current == revision
+	return p.waiting != nil && !p.state.manifest.unapplied && p.state.canApply(p.applier.Settings.Allowed)
 }
 
 // noteWaiting notes the revision that was read while it has to wait.
@@ -172,7 +165,7 @@ func (p *pass) noteWaiting(got desired.Parts, revision string) {
 // wait: the manifest in the state, or after a start the kept one.
 func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision string) bool {
 	s := p.state
-	if p.waiting == nil || s.sameRevision(revision) {
+	if p.waiting == nil || s.manifest.isOf(revision) {
 		return false
 	}
 	if applied := p.recorded(revision); !p.hasApplied() && applied != 0 && applied == s.revision.status.Applied {
@@ -182,8 +175,8 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision st
 	if !p.hasApplied() && (len(s.plan.Inventory()) == 0 || !p.loadKept(ctx, revision)) {
 		return false
 	}
-	s.plan.Generation, s.behind, s.unapplied, s.unread, p.unread = p.plan.VR.Generation, true, false, nil, false
-	s.sources, s.missingParts = got.Versions, got.Missing
+	s.plan.Generation, s.manifest.behind = p.plan.VR.Generation, true
+	s.read.succeeded(got)
 	ids := s.identities(p.plan.VR)
 	if waiting, err := desired.Identities(p.plan.VR, got.Parts); err == nil {
 		ids = append(ids, waiting...) // both want their objects to stay
@@ -215,9 +208,8 @@ func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 		if err != nil || !isApplied(resolved, p.state.plan.Inventory()) {
 			continue
 		}
-		p.store(resolved)
+		p.store(resolved, manifestState{revision: revision, source: p.sourceOf(kept)})
 		p.state.plan.Sources = kept.Artifacts
-		p.state.revision.current, p.state.revision.source = revision, p.sourceOf(kept)
 		return true
 	}
 	return false
@@ -244,8 +236,8 @@ func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
 // saveRevision saves the content of a manifest that is about to be applied, unless it is saved.
 func (p *pass) saveRevision(ctx context.Context, got desired.Parts) {
 	s := p.state
-	switch known := s.revision.saved == s.revision.current || p.recorded(s.revision.current) != 0; {
-	case s.unapplied, p.plan.VR.RevisionTo() != 0: // the applied one stays kept
+	switch known := s.revision.saved == s.manifest.revision || p.recorded(s.manifest.revision) != 0; {
+	case s.manifest.unapplied, p.plan.VR.RevisionTo() != 0: // the applied one stays kept
 	case len(got.Artifacts) > 0, p.plan.VR.KeepsRevisions() && !known:
 		p.save(ctx, got)
 	}
@@ -254,7 +246,7 @@ func (p *pass) saveRevision(ctx context.Context, got desired.Parts) {
 // recordRevision notes the manifest in the status as a revision, once all of it is applied. The content was saved before.
 func (p *pass) recordRevision(ctx context.Context) {
 	s, r := p.state, &p.state.revision
-	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.behind || s.unapplied || s.recalled || r.current == "" || s.plan.Problems() > 0 {
+	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.recalled || s.manifest.revision == "" || s.plan.Problems() > 0 {
 		return
 	}
 	if !p.reconciler.Kept.On() {
@@ -274,7 +266,7 @@ func (p *pass) recordRevision(ctx context.Context) {
 	if next == nil {
 		next = &v1alpha1.RevisionStatus{}
 	}
-	if number := p.recorded(r.current); number != 0 {
+	if number := p.recorded(s.manifest.revision); number != 0 {
 		next.Applied = number
 	} else if p.savedLate(ctx) {
 		next.Applied = 1
@@ -282,7 +274,7 @@ func (p *pass) recordRevision(ctx context.Context) {
 			next.Applied = next.Kept[0].Number + 1
 		}
 		next.Kept = append([]v1alpha1.AppliedRevision{{
-			Number: next.Applied, Digest: s.plan.Keys.Seal(p.revisionPlace(), r.current), Source: r.source, Time: metav1.NewTime(p.plan.Now.Truncate(time.Second)),
+			Number: next.Applied, Digest: s.plan.Keys.Seal(p.revisionPlace(), s.manifest.revision), Source: s.manifest.source, Time: metav1.NewTime(p.plan.Now.Truncate(time.Second)),
 		}}, next.Kept...)
 	} else {
 		next.Applied = 0
@@ -313,8 +305,8 @@ func (p *pass) recordRevision(ctx context.Context) {
 
 // savedLate reports whether the content of the manifest is saved. It saves the content that was first read under a hold, and found to be applied.
 func (p *pass) savedLate(ctx context.Context) bool {
-	r := &p.state.revision
-	if r.saved == r.current {
+	s := p.state
+	if s.revision.saved == s.manifest.revision {
 		return true
 	}
 	if !p.plan.VR.Holds() || p.plan.VR.RevisionTo() != 0 {
@@ -323,7 +315,7 @@ func (p *pass) savedLate(ctx context.Context) bool {
 	var got desired.Parts
 	var why *object.Failure
 	p.state.lane.apart(func() { got, _, why = p.gather(ctx) })
-	return why == nil && got.Revision() == r.current && p.save(ctx, got)
+	return why == nil && got.Revision() == s.manifest.revision && p.save(ctx, got)
 }
 
 // retained returns the revisions whose contents stay saved. all reports that it is unknown of some, so that none is deleted.
@@ -343,9 +335,9 @@ func (p *pass) dropRevisions(ctx context.Context) bool {
 	if all {
 		return false
 	}
-	current := p.state.revision.current
+	current := p.state.manifest.revision
 	if retain[current] = retain[current] || source.HasArtifacts(p.plan.VR); !retain[current] {
-		p.state.revision.saved, p.state.kept = "", ""
+		p.state.revision.saved, p.state.revision.savedDigest = "", ""
 	}
 	var err error
 	p.state.lane.apart(func() { err = p.reconciler.Kept.Retain(ctx, p.plan.VR, retain) })
@@ -375,18 +367,18 @@ func (p *pass) revisionStatus() *v1alpha1.RevisionStatus {
 func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 	s := p.state
 	if p.waiting == nil {
-		s.unapplied, s.waits = false, false
+		s.manifest.unapplied, s.revision.waits = false, false
 		return todo
 	}
 	todo, waits := p.plan.HoldBack(todo, *p.waiting)
-	waits = waits || s.behind
+	waits = waits || s.manifest.behind
 	p.plan.Waits = p.plan.Waits || waits
 	if p.plan.Scope.All || waits {
-		s.waits = waits
+		s.revision.waits = waits
 	}
 	switch held := p.waiting.Reason == v1alpha1.ReasonRevisionHeld && p.waiting != s.revision.refused; {
-	case !s.waits:
-		p.waiting, s.unapplied = nil, false
+	case !s.revision.waits:
+		p.waiting, s.manifest.unapplied = nil, false
 	case held && s.revision.unread != nil:
 		p.waiting.Message = display.Truncate("the new revision of the manifest cannot be read: "+s.revision.unread.Message, object.MaxMessage)
 	case held && s.revision.waiting.Source != "":

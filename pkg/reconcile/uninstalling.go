@@ -61,12 +61,12 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	if p.plan.VR.DeletionTimestamp.IsZero() || p.reconciler.Metadata == nil {
 		return ""
 	}
-	if p.state.deletionSeen.IsZero() {
-		p.state.deletionSeen = p.plan.Now
+	if p.state.deletion.seen.IsZero() {
+		p.state.deletion.seen = p.plan.Now
 	}
 	var deleting bool
 	var err error
-	seen := p.state.deletionSeen
+	seen := p.state.deletion.seen
 	p.state.lane.apart(func() { deleting, err = p.reconciler.definition.beingDeleted(ctx, p.reconciler.Metadata, seen) })
 	switch {
 	case err != nil:
@@ -122,10 +122,10 @@ func (p *pass) removalDelay(ctx context.Context) plan.RemovalDelay {
 		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
 			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.reconciler.Namespace)}
 	}
-	if p.state.recalled || p.source != nil {
+	if p.state.manifest.recalled || p.source != nil {
 		return plan.RemovalDelay{Endless: true, Message: "is not in the manifest that was last read, and is not removed before the sources of the manifest can be read"}
 	}
-	missing := p.state.missingParts
+	missing := p.state.read.missing
 	if len(missing) == 0 {
 		return plan.Settling
 	}

@@ -23,7 +23,7 @@ func (p *pass) watch(ctx context.Context) {
 		p.reconciler.Trigger.Release(p.plan.Settings.Claimant.Owner)
 		// It is known, and no event of its objects is work.
 		p.reconciler.Index.Load(p.plan.Settings.Claimant.Owner, nil)
-		s.plan.Watches, s.loaded = nil, false
+		s.plan.Watches, s.inventory.loaded = nil, false
 		return
 	case !p.plan.Scope.All:
 		return // nothing that a watch depends on has changed
@@ -39,7 +39,7 @@ func (p *pass) watch(ctx context.Context) {
 			kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
 		}
 	}
-	p.reconciler.Watches.Await(p.plan.Settings.Claimant.Owner, append(kinds, s.awaitedSources...))
+	p.reconciler.Watches.Await(p.plan.Settings.Claimant.Owner, append(kinds, s.read.awaited...))
 }
 
 // needed lists the kinds to watch, and the kinds of objects to be removed that are unserved. It is incomplete when discovery
