@@ -62,13 +62,13 @@ func (p *pass) refuse(ctx context.Context, why object.Failure) (reconcile.Result
 	return p.stall(ctx, why)
 }
 
-// awaitRights has it noticed when the rights are granted that are missing now.
-func (p *pass) awaitRights(all bool) {
+// awaitRights has it noticed when the rights are granted that the last requests lacked, and returns them.
+func (p *pass) awaitRights(all bool) (missing map[access.Right]dynamic.Interface) {
 	s := p.state
 	if p.reconciler.grants == nil || p.applier.Client == nil { // nil if no request is sent
-		return
+		return nil
 	}
-	missing := maps.Clone(s.read.unreadable)
+	missing = maps.Clone(s.read.unreadable)
 	if missing == nil {
 		missing = map[access.Right]dynamic.Interface{}
 	}
@@ -87,10 +87,10 @@ func (p *pass) awaitRights(all bool) {
 			}
 		}
 	}
-	p.missing = missing
 	if all {
 		p.reconciler.grants.Await(p.plan.Settings.Claimant.Owner, missing)
 	}
+	return missing
 }
 
 // granted makes an owner retry the requests that lacked a right.

@@ -95,9 +95,9 @@ func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, 
 // end records the result of a task, and gives its object back to the loop of objects.
 func (p *pass) end(result apply.Result) {
 	if result.Err == nil && result.Live != nil && result.Task.Why == plan.WhyNew && !result.Task.Begun && result.Task.Cause.Found == nil {
-		p.created = append(p.created, result.Task.Object.ID)
+		p.finalizer.created = append(p.finalizer.created, result.Task.Object.ID)
 	}
-	p.record.RecordResult(result)
+	p.recorder().RecordResult(result)
 	p.release([]*plan.Object{result.Task.Known})
 }
 
@@ -200,7 +200,7 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	for i, r := range results {
 		if cmp.Or(errs[i], r.Err) == nil {
 			delete(p.plan.PendingDrift, r.Task.Object.Key)
-			p.record.RecordResult(r)
+			p.recorder().RecordResult(r)
 		}
 	}
 }

@@ -221,7 +221,7 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 	}
 	before, noted := *one.task.Known, len(s.plan.PendingEvents)
 	result.Task.Known = o
-	p.record.RecordResult(result)
+	p.recorder().RecordResult(result)
 	if len(p.plan.PendingDrift) > 0 { // it is tried again by a reconcile
 		s.plan.Schedule.Attempted(true, false, p.plan.Now)
 		p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift})

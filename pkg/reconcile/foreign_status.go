@@ -58,23 +58,23 @@ func (r *Reconciler) endWrite(owner trigger.Owner, s *ownerState, version string
 	}
 }
 
-// restores reports whether the status is written because another client wrote it, and otherwise
+// restores returns the status as another client wrote it, if it is written again for that reason, and otherwise
 // when that is due, if ever.
-func (p *pass) restores(ctx context.Context) (now bool, later time.Time) {
+func (p *pass) restores(ctx context.Context) (foreign *v1alpha1.VidraResourceStatus, later time.Time) {
 	p.reconciler.mu.Lock()
 	defer p.reconciler.mu.Unlock()
 	w := &p.state.writes
 	if !w.Foreign {
-		return false, time.Time{}
+		return nil, time.Time{}
 	}
 	if due := w.Restored.Add(restoreInterval); p.plan.Now.Before(due) {
-		return false, due
+		return nil, due
 	}
 	w.Foreign = false
 	if status.Same(p.plan.VR.Status, p.state.plan.Status) {
-		return false, time.Time{} // an event was missed, and the writes are not known
+		return nil, time.Time{} // an event was missed, and the writes are not known
 	}
 	w.Restored = p.plan.Now
 	ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. Vidra writes it again.")
-	return true, time.Time{}
+	return p.plan.VR.Status.DeepCopy(), time.Time{}
 }

@@ -15,10 +15,20 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
+// finalizerState is the finalizer of a VidraResource during a reconcile.
+type finalizerState struct {
+	// missing reports that the VidraResource lacks it, and listed that its annotation has the inventory since.
+	missing, listed bool
+	// vanished reports that the VidraResource is gone, although this reconcile has added the finalizer. created are the objects that it has
+	// created, which are removed then.
+	vanished bool
+	created  []object.Identity
+}
+
 // hold adds the finalizer to a VidraResource that lacks it, and lists entries in an annotation of it, if they are few. It
 // fails if another client wrote meanwhile.
 func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatus) error {
-	if !p.unheld {
+	if !p.finalizer.missing {
 		return nil
 	}
 	base := p.plan.VR.DeepCopy()
@@ -35,7 +45,7 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 		p.noteConflict(err)
 		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
-	p.unheld, p.listed, p.state.justHeld = false, listed, true
+	p.finalizer.missing, p.finalizer.listed, p.state.justHeld = false, listed, true
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -65,10 +66,10 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	r.Trigger.EnqueueAfter(delay, r.obstacles.Owners(key)...)
 }
 
-// awaitRefused has the end of refusals noticed.
-func (p *pass) awaitRefused() {
+// awaitRefused has the end of refusals noticed, and of missing rights.
+func (p *pass) awaitRefused(missing map[access.Right]dynamic.Interface) {
 	roles := map[metawatch.Key]struct{}{}
-	for right := range p.missing {
+	for right := range missing {
 		for _, key := range rolesOf(right) {
 			roles[key] = struct{}{}
 		}

@@ -48,34 +48,25 @@ func (r *Reconciler) tools() ownership.Tools {
 type pass struct {
 	reconciler *Reconciler
 	plan       *plan.Planner
-	record     status.Recorder
 	state      *ownerState
 	applier    *apply.Applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
 	// source is the obstacle to the read of the manifest, if the reconcile continues with the last read; else nil.
 	source *object.Failure
-	// foreignWritten is the status as another client wrote it, which is corrected; else nil.
-	foreignWritten *v1alpha1.VidraResourceStatus
 	// starting reports that it is still unknown whether the destination can be reached,
 	// and known soon.
 	starting bool
 	// shards are those that reconcile the VidraResource.
 	shards []string
-	// missing are the rights that the last requests lacked.
-	missing map[access.Right]dynamic.Interface
 	// begun is how many tasks have begun.
 	begun atomic.Int64
 	// waiting is the reason that a newer manifest is still to be applied; else nil.
 	waiting *object.Failure
-	// unheld reports that the VidraResource lacks the finalizer, and listed that its annotation has the inventory since.
-	unheld, listed bool
+	// finalizer is the finalizer of the VidraResource.
+	finalizer finalizerState
 	// leavePlaces gives back the places of the reconcile at its cluster and among large manifests.
 	leavePlaces func()
-	// created are the objects that this reconcile has created. vanished reports that the VidraResource is gone, although this reconcile has
-	// added its finalizer.
-	created  []object.Identity
-	vanished bool
 }
 
 // passOn returns a reconcile that lacks causes and a scope.
@@ -103,7 +94,6 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 		p.applier.LeftShard = p.leftShard
 	}
 	p.applier.Finder.MayTake, p.applier.Finder.IsSame = p.mayTake, p.isSame
-	p.record = status.Recorder{Plan: p.plan, Applier: p.applier}
 	p.plan.Terminating = p.isTerminating(map[string]bool{})
 	return p
 }
@@ -209,7 +199,7 @@ func (p *pass) carryOut(ctx context.Context, todo plan.Plan) (plan.Plan, error) 
 	if p.state.attempt.interrupted.Load() {
 		return todo, nil
 	}
-	p.record.RecordBlocked(todo)
+	p.recorder().RecordBlocked(todo)
 	if todo.Prune = p.plan.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
 		todo.Prune = p.plan.RestRemovals(p.plan.SettleRemovals(todo.Prune, p.removalDelay(ctx)))
 		p.awaitHeals(todo.Prune)
@@ -304,6 +294,11 @@ func (p *pass) interrupted() (reconcile.Result, error) {
 // may be any object.
 func (p *pass) requeuePending(all bool) {
 	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift, All: all, Health: p.plan.Causes.Health, Others: p.plan.Causes.Others})
+}
+
+// recorder returns the Recorder of the VidraResource, which notes the results of tasks.
+func (p *pass) recorder() *status.Recorder {
+	return &status.Recorder{Plan: p.plan, Applier: p.applier}
 }
 
 // backstop returns the Backstop of the VidraResource, which compares its objects with the API server.

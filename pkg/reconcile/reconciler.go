@@ -225,7 +225,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		defer r.restartState(owner) // the other installation changes the inventory
 		return p.awaitRelease(ctx, other)
 	}
-	if p.unheld = !held; len(p.state.plan.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
+	if p.finalizer.missing = !held; len(p.state.plan.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
 		if err := p.hold(ctx, nil); err != nil {
 			p.requeueCauses()
 			return reconcile.Result{}, err

@@ -37,7 +37,7 @@ func TestReleaseIsAskedForOnce(t *testing.T) {
 	} {
 		o.Entry = object.NewEntry(d.ID, d.GVK)
 		conflict := &owners.Conflict{Manager: "vidra/other", Leaving: tc.leaving} // without the name of the other one
-		p.record.RecordResult(apply.Result{Task: plan.Task{Object: d, Known: o, Why: plan.WhyChanged}, Err: conflict})
+		p.recorder().RecordResult(apply.Result{Task: plan.Task{Object: d, Known: o, Why: plan.WhyChanged}, Err: conflict})
 		require.Equal(t, tc.leaving, o.AwaitsRelease, tc.reason)
 		require.Equal(t, tc.asks, l.Trigger.TakeCauses(trigger.Owner{}).Retry, tc.reason)
 	}

@@ -43,10 +43,10 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 		return nil
 	}
 	err := p.hold(ctx, p.state.plan.Entries())
-	if err == nil && !p.listed {
+	if err == nil && !p.finalizer.listed {
 		err = p.writeInventory(ctx)
 	}
-	if err == nil && p.vanished {
+	if err == nil && p.finalizer.vanished {
 		err = fmt.Errorf("VidraResource %s does not exist any more", p.plan.VR.Name)
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 
 // writeInventory writes the inventory before the objects are written that it lists.
 func (p *pass) writeInventory(ctx context.Context) error {
-	return p.writeStatus(ctx, status.Applying(p.state.plan.Status, p.state.plan.Entries(), false, p.plan.Now))
+	return p.writeStatus(ctx, nil, status.Applying(p.state.plan.Status, p.state.plan.Entries(), false, p.plan.Now))
 }
 
 // finish writes the status if it changed, then the Events about the change.
@@ -74,27 +74,23 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	}
 	p.forgetAdditions()
 	o.Source, o.Waiting = p.source, p.waiting
-	p.record.Conclusion(&o)
-	p.awaitRights(o.All)
-	p.awaitRefused()
+	p.recorder().Conclusion(&o)
+	p.awaitRefused(p.awaitRights(o.All))
 	s.plan.ForgetUnused()
 	after := status.Summarize(s.plan.Status, o)
 	after.Revision = p.revisionStatus()
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
-	restores, later := p.restores(ctx)
+	foreign, later := p.restores(ctx)
 	wakes := append(p.plan.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
 	if p.waiting != nil {
 		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
 	}
 	next := plan.Earliest(wakes)
-	if restores {
-		p.foreignWritten = p.plan.VR.Status.DeepCopy()
-	}
 	changes := s.plan.PendingEvents
 	s.plan.PendingEvents = nil // what heals note during the write follows the next status
-	if restores || s.plan.Schedule.FlushDue(p.plan.Now) || status.Changed(s.plan.Status, after) {
-		if err := p.writeStatus(ctx, after); err != nil {
+	if foreign != nil || s.plan.Schedule.FlushDue(p.plan.Now) || status.Changed(s.plan.Status, after) {
+		if err := p.writeStatus(ctx, foreign, after); err != nil {
 			s.plan.PendingEvents = append(changes, s.plan.PendingEvents...)
 			p.requeuePending(o.All)
 			if ctx.Err() != nil { // Vidra ends
@@ -103,7 +99,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 			return reconcile.Result{}, err
 		}
 	}
-	if p.vanished {
+	if p.finalizer.vanished {
 		return reconcile.Result{}, p.withdraw(ctx)
 	}
 	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift})
@@ -113,14 +109,15 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 }
 
 // writeStatus writes a status, with the heals that it is still to count. It waits for the answer
-// also if ctx ends meanwhile: the next process takes the content of the status for reported.
-func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStatus) error {
+// also if ctx ends meanwhile: the next process takes the content of the status for reported. foreign is the status as another client wrote it,
+// which is corrected; else nil.
+func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceStatus, after v1alpha1.VidraResourceStatus) error {
 	if err := p.hold(ctx, nil); err != nil {
 		return err
 	}
 	s, before := p.state, p.state.plan.Status
-	if p.foreignWritten != nil {
-		before = *p.foreignWritten
+	if foreign != nil {
+		before = *foreign
 	}
 	unreported := s.plan.TakeUnreported()
 	written := unreported.AddTo(after)
@@ -148,7 +145,7 @@ func (p *pass) writeStatus(ctx context.Context, after v1alpha1.VidraResourceStat
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err): // otherwise its kind is served no more
-		p.vanished = p.vanished || s.justHeld && object.IsAbsent(err, p.plan.VR.Name)
+		p.finalizer.vanished = p.finalizer.vanished || s.justHeld && object.IsAbsent(err, p.plan.VR.Name)
 		return nil
 	default:
 		s.plan.ReturnUnreported(unreported)

@@ -29,7 +29,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 	}
 	p.state.lane.closeLocked()
 	p.state.adopt(p.plan.VR.Generation, nil, nil)
-	created := slices.DeleteFunc(p.created, func(id object.Identity) bool {
+	created := slices.DeleteFunc(p.finalizer.created, func(id object.Identity) bool {
 		return p.state.plan.Objects[id] == nil || p.state.plan.Objects[id].Entry == nil
 	})
 	slices.SortFunc(created, plan.CompareForRemoval)
