@@ -58,7 +58,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 				}
 				p.state.lane.mu.Lock()
 				defer p.state.lane.mu.Unlock()
-				if result.Replace != nil {
+				if result.Recreation.Delete != nil {
 					replaced = append(replaced, result)
 					return
 				}
@@ -86,7 +86,7 @@ func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, 
 		return apply.Result{}, errDone
 	}
 	result = p.applier.Apply(ctx, now)
-	if result.Unmet {
+	if result.End == apply.Unmet {
 		result = p.applier.ApplyUnmet(ctx, now, result)
 	}
 	return result, nil
@@ -94,7 +94,7 @@ func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, 
 
 // end records the result of a task, and gives its object back to the loop of objects.
 func (p *pass) end(result apply.Result) {
-	if result.Err == nil && result.Live != nil && result.Task.Why == plan.WhyNew && !result.Task.Begun && result.Task.Cause.Found == nil {
+	if result.Err == nil && result.Applied.Live != nil && result.Task.Why == plan.WhyNew && !result.Task.Begun && result.Task.Cause.Found == nil {
 		p.finalizer.created = append(p.finalizer.created, result.Task.Object.ID)
 	}
 	p.recorder().RecordResult(result)
@@ -210,8 +210,8 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 	var replaced []int
 	for i, r := range results {
-		if r.Replace != nil {
-			r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Replace.GetUID())}
+		if r.Recreation.Delete != nil {
+			r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Recreation.Delete.GetUID())}
 			replaced = append(replaced, i)
 		}
 	}
@@ -227,6 +227,6 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 		if p.applier.Settings.Watched {
 			p.reconciler.Index.ExpectRemoval(p.plan.Settings.Claimant.Owner, r.Task.Object.Key)
 		}
-		r.Err = p.applier.Delete(ctx, r.Task.Object.Key, r.Replace)
+		r.Err = p.applier.Delete(ctx, r.Task.Object.Key, r.Recreation.Delete)
 	})
 }

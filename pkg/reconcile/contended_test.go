@@ -125,9 +125,9 @@ func TestTwoWriters(t *testing.T) {
 func TestStructuralHealsCostTwo(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	value, structural := &apply.Result{}, &apply.Result{Added: ownership.Addition{Changes: []ownership.Change{{Path: "spec.volumes[0].hostPath"}}}}
+	value, structural := &apply.Change{}, &apply.Change{Added: ownership.Addition{Changes: []ownership.Change{{Path: "spec.volumes[0].hostPath"}}}}
 	for name, tc := range map[string]struct {
-		heal  *apply.Result
+		heal  *apply.Change
 		heals int
 	}{"Value": {value, contention.HealBurst}, "Structural": {structural, contention.HealBurst / 2}} {
 		t.Run(name, func(t *testing.T) {

@@ -176,7 +176,7 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 	// Each failure may have that cause.
 	unknown := result.Err != nil && (ctx.Err() != nil || !access.Usable(p.applier.Destination))
 	early := result.Err != nil && one.task.Why != plan.WhyDrift // it may lack the objects that its task waits for
-	if unknown || early || result.Replaced != "" {              // the status has to say so before an object is replaced
+	if unknown || early || result.End == apply.Replaced {       // the status has to say so before an object is replaced
 		cause := result.Task.Cause
 		cause.Unanswered = cause.Unanswered || result.Err != nil && object.Unanswered(result.Err)
 		s.lane.endWith(one, cause)

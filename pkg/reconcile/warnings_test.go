@@ -32,7 +32,7 @@ func TestWarningsStand(t *testing.T) {
 		"Restart": {"Nothing was applied yet.", nil, of(warned(a, "one"), warned(b, "two"))},
 		"Heal": {
 			"What was put back is warned of again, and the other stands.",
-			[]apply.Result{{Task: plan.Task{Object: a, Why: plan.WhyDrift}, Warnings: []string{"one"}}},
+			[]apply.Result{{Task: plan.Task{Object: a, Why: plan.WhyDrift}, Applied: apply.AppliedObject{Warnings: []string{"one"}}}},
 			of(warned(a, "one"), warned(b, "two")),
 		},
 		"HealInSilence": {
@@ -45,7 +45,7 @@ func TestWarningsStand(t *testing.T) {
 		},
 		"Worse": {
 			"A text cannot look like that of another object.",
-			[]apply.Result{{Task: plan.Task{Object: a, Why: plan.WhyChanged}, Warnings: []string{"x; ConfigMap shop/b: y"}}},
+			[]apply.Result{{Task: plan.Task{Object: a, Why: plan.WhyChanged}, Applied: apply.AppliedObject{Warnings: []string{"x; ConfigMap shop/b: y"}}}},
 			of(warned(a, "x; ConfigMap shop/b: y"), warned(b, "two")),
 		},
 	}
@@ -57,7 +57,7 @@ func TestWarningsStand(t *testing.T) {
 			s.adopt(1, []*desired.Object{a, b}, nil)
 			p := &status.Recorder{}
 			for _, r := range tc.results {
-				r.Live = &unstructured.Unstructured{}
+				r.Applied.Live = &unstructured.Unstructured{}
 				r.Task.Known = s.plan.Objects[r.Task.Object.ID]
 				p.RecordWarnings(r)
 			}

@@ -28,8 +28,8 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 		done.Err = errors.Join(err, claim(ctx, a.callsAbout(t.Object.Key), a.Settings, t))
 	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
 		return a.Apply(ctx, met)
-	case apierrors.IsForbidden(done.Err):
-		done.Unread = err != nil && !t.Begun
+	case apierrors.IsForbidden(done.Err) && err != nil && !t.Begun:
+		done.End = Unread
 	}
 	return done
 }

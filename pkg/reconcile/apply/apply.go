@@ -42,7 +42,7 @@ type Applier struct {
 // Apply does a task: it gathers the knowledge, runs the procedure, and records the result.
 func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	ctx, span := tracing.Object(ctx, "apply object", t.Object.ID)
-	defer func() { span.Done(string(done.Action), done.Err) }()
+	defer func() { span.Done(string(done.Change.Action), done.Err) }()
 	p, err := a.prepare(ctx, t)
 	if err != nil {
 		return Result{Task: p.known.task, Err: err, Shown: p.known.disclosureWith()}
@@ -52,14 +52,16 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	began := time.Now()
 	p.run(ctx)
 	answered := time.Now()
-	if p.outcome.end == applied && p.known.task.Object.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks nothing beside its apply
+	if p.outcome.end == Applied && p.known.task.Object.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks nothing beside its apply
 		p.outcome.altered = a.alteredBy(ctx, p.known.task.Object, p.outcome.live)
 	}
 	done = a.record(p, warnings.all())
-	done.Began, done.Answered, done.Unmet = began, answered, p.outcome.end == failed && k.unmet()
-	if done.Live != nil && t.Why != plan.WhyDrift { // a healed object was applied before
+	if done.Began, done.Answered = began, answered; done.End == Failed && k.unmet() {
+		done.End = Unmet
+	}
+	if done.Applied.Live != nil && t.Why != plan.WhyDrift { // a healed object was applied before
 		if aggregated, err := a.Destination.Aggregated(ctx, t.Object.GVK.GroupVersion()); err == nil { // otherwise the next apply asks
-			done.Aggregated = &aggregated
+			done.Applied.Aggregated = &aggregated
 		}
 	}
 	return done

@@ -20,33 +20,33 @@ func (r *Result) describe(manager string, expected trigger.Applied, known bool) 
 	drifted := known && found != nil && !asExpected(found, expected)
 	switch {
 	case r.Task.Why == plan.WhyNew && (found == nil || r.Task.Begun):
-		r.Action = events.Created
-	case r.Task.Why == plan.WhyNew && found.GetResourceVersion() == r.Live.GetResourceVersion(): // it was so
-	case deleted && r.Live.GetUID() != expected.UID && (found == nil || object.Labelled(found)): // another owner may have been first
-		r.Action = events.Recreated
+		r.Change.Action = events.Created
+	case r.Task.Why == plan.WhyNew && found.GetResourceVersion() == r.Applied.Live.GetResourceVersion(): // it was so
+	case deleted && r.Applied.Live.GetUID() != expected.UID && (found == nil || object.Labelled(found)): // another owner may have been first
+		r.Change.Action = events.Recreated
 	case deleted:
-		r.Action, r.Fields = events.Relabelled, r.revertedFields(manager)
+		r.Change.Action, r.Change.Fields = events.Relabelled, r.revertedFields(manager)
 	case r.Task.Why == plan.WhyDrift:
-		if r.Fields = r.revertedFields(manager); len(r.Fields) > 0 {
-			r.Action = events.Restored
+		if r.Change.Fields = r.revertedFields(manager); len(r.Change.Fields) > 0 {
+			r.Change.Action = events.Restored
 		}
-	case expected.UID != "" && r.Live.GetUID() != expected.UID:
-		r.Action = events.Created
-	case r.digest != expected.Digest:
-		r.Action = events.Configured
+	case expected.UID != "" && r.Applied.Live.GetUID() != expected.UID:
+		r.Change.Action = events.Created
+	case r.Applied.State.Digest != expected.Digest:
+		r.Change.Action = events.Configured
 	}
 	if drifted && !deleted && (r.Task.Why == plan.WhyChanged || r.Task.Why == plan.WhyRetry) {
-		r.Reverted = r.revertedFields(manager)
+		r.Change.Reverted = r.revertedFields(manager)
 	}
 }
 
 // revertedFields are the changes of another writer, of all fields that the apply changed.
 func (r *Result) revertedFields(manager string) []ownership.Change {
-	changes := ownership.Drift(r.Task.Cause.Found, r.Live, manager, r.Shown)
+	changes := ownership.Drift(r.Task.Cause.Found, r.Applied.Live, manager, r.Shown)
 	if r.Task.Why != plan.WhyDrift {
 		changes = byOthers(changes, manager, r.Task.Seen)
 	}
-	return r.Added.With(changes)
+	return r.Change.Added.With(changes)
 }
 
 // byOthers are the changes of another writer, among the changes that the apply of

@@ -102,15 +102,15 @@ func TestDescribe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := Result{Task: tc.task, Live: tc.live, digest: trigger.DigestOf(tc.live, ourManager, false, nil)}
+			r := Result{Task: tc.task, Applied: AppliedObject{Live: tc.live, State: trigger.Applied{Digest: trigger.DigestOf(tc.live, ourManager, false, nil)}}}
 			if tc.unknown {
 				r.describe(ourManager, trigger.Applied{}, false)
 			} else {
 				r.describe(ourManager, expected, true)
 			}
-			require.Equal(t, tc.action, r.Action, tc.reason)
-			require.Equal(t, tc.fields, paths(r.Fields), tc.reason)
-			require.Equal(t, tc.reverted, paths(r.Reverted), tc.reason)
+			require.Equal(t, tc.action, r.Change.Action, tc.reason)
+			require.Equal(t, tc.fields, paths(r.Change.Fields), tc.reason)
+			require.Equal(t, tc.reverted, paths(r.Change.Reverted), tc.reason)
 		})
 	}
 }

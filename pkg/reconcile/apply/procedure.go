@@ -17,25 +17,29 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
-// end is the end of a procedure.
-type end int
+// End is the end of a task.
+type End int
 
+// The ends of tasks.
 const (
-	// undecided is the state before the end: calls are needed.
-	undecided    end = iota
-	asIntended       // the object is as expected
-	beingDeleted     // the object is being deleted
-	unchanged        // only users added something, which is reported
-	observed         // the object is not reverted
-	applied          // the object is as the manifest says
-	replaced         // the object is to be deleted and created again
-	completed        // the object has ended, and its controller has removed it
-	failed
+	// Undecided is the state before the end: calls are needed.
+	Undecided    End = iota
+	AsIntended       // the object is as expected
+	AsSkipped        // the object is in the state of its last skip
+	BeingDeleted     // the object is being deleted
+	Unchanged        // only users added something, which is reported
+	Observed         // the object is not reverted
+	Applied          // the object is as the manifest says
+	Replaced         // the object is to be deleted and created again
+	Completed        // the object has ended, and its controller has removed it
+	Failed
+	Unmet  // the creation failed, and an object may exist: ApplyUnmet ends the task
+	Unread // the read of that object is refused, too
 )
 
 // outcome is the result of a procedure.
 type outcome struct {
-	end end
+	end End
 	err error
 	// live is the object as the API server has it; nil until it was applied.
 	live *unstructured.Unstructured
@@ -78,30 +82,30 @@ func newProcedure(k known, api objectAPI) *procedure {
 }
 
 // judge returns the end of a task that needs no call.
-func (p *procedure) judge() end {
+func (p *procedure) judge() End {
 	switch found := p.known.task.Cause.Found; {
 	case p.known.completed:
-		return completed
+		return Completed
 	case p.known.asExpected:
-		return asIntended
+		return AsIntended
 	case found != nil && found.GetDeletionTimestamp() != nil && !p.known.task.Cause.Deleted: // its watch shows its end
-		return beingDeleted
+		return BeingDeleted
 	case !p.known.task.Decision.Reverts() && (found == nil || p.known.task.Decision.Silent):
-		return observed
+		return Observed
 	case p.known.task.Decision.Reverts() && p.known.settings.Additions.Policy == v1alpha1.AdditionsWarn && p.known.onlyAdditions():
-		return unchanged
+		return Unchanged
 	}
-	return undecided
+	return Undecided
 }
 
 // run does the task, unless judge has ended it.
 func (p *procedure) run(ctx context.Context) {
 	switch {
-	case p.outcome.end == observed:
+	case p.outcome.end == Observed:
 		p.outcome.fields = p.known.byTools(p.known.task.Cause.Found).Changes
-	case p.outcome.end != undecided:
+	case p.outcome.end != Undecided:
 	case !p.known.task.Decision.Reverts():
-		p.outcome.end = observed
+		p.outcome.end = Observed
 		p.observe(ctx)
 	default:
 		live, err := p.converge(ctx)
@@ -112,8 +116,8 @@ func (p *procedure) run(ctx context.Context) {
 			p.replace(ctx, err)
 			return
 		}
-		if p.outcome.end, p.outcome.live, p.outcome.err = applied, live, err; err != nil {
-			p.outcome.end, p.outcome.live = failed, nil
+		if p.outcome.end, p.outcome.live, p.outcome.err = Applied, live, err; err != nil {
+			p.outcome.end, p.outcome.live = Failed, nil
 		}
 	}
 }

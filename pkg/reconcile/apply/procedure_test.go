@@ -97,246 +97,246 @@ func TestProcedure(t *testing.T) {
 		others []owners.CoOwner
 		// calls are the methods of objectAPI that are called.
 		calls string
-		end   end
+		end   End
 	}{
 		"AsExpected": {
 			reason: "Nothing is sent about what is as expected.", known: []func(*known){drift(wanted), func(k *known) { k.asExpected = true }},
-			end: asIntended,
+			end: AsIntended,
 		},
 		"Terminating": {
 			reason: "What is being deleted is not applied.", known: []func(*known){drift(terminating)},
-			end: beingDeleted,
+			end: BeingDeleted,
 		},
 		"Skipped": {
 			reason: "A dry run shows what differs.", known: []func(*known){drift(edited), func(k *known) { k.task.Decision = warn }},
-			answers: []answer{{live: wanted}}, calls: "tryApply", end: observed,
+			answers: []answer{{live: wanted}}, calls: "tryApply", end: Observed,
 		},
 		"SkippedSilently": {
 			reason: "What is not reported needs no dry run.", known: []func(*known){drift(edited), func(k *known) { k.task.Decision = policy.Decision{Rule: policy.Mode, Silent: true} }},
-			end: observed,
+			end: Observed,
 		},
 		"SkippedTerminating": {
 			reason: "An object that lost its label and is being deleted is reported: no watch shows its end.", known: []func(*known){deleted, func(k *known) { k.task.Cause.Found, k.task.Decision = terminating, warn }},
-			answers: []answer{{live: wanted}}, calls: "tryApply", end: observed,
+			answers: []answer{{live: wanted}}, calls: "tryApply", end: Observed,
 		},
 		"SkippedDeleted": {
 			reason: "A deletion is reported without a request.", known: []func(*known){deleted, func(k *known) { k.task.Decision = warn }},
-			end: observed,
+			end: Observed,
 		},
 		"AdditionsWarn": {
 			reason: "Additions alone are reported.", known: []func(*known){drift(byKubectl), additionsOfUsers(v1alpha1.AdditionsWarn, wanted)},
-			end: unchanged,
+			end: Unchanged,
 		},
 		"Value": {
 			reason: "The heal of a value is one request.", known: []func(*known){drift(edited)},
-			answers: []answer{{live: wanted}}, calls: "apply", end: applied,
+			answers: []answer{{live: wanted}}, calls: "apply", end: Applied,
 		},
 		"Fails": {
 			reason: "An error ends the task.", known: []func(*known){drift(edited)},
-			answers: []answer{{err: refused}}, calls: "apply", end: failed,
+			answers: []answer{{err: refused}}, calls: "apply", end: Failed,
 		},
 		"New": {
 			reason: "A new object is one request.", known: []func(*known){unmet},
-			answers: []answer{{live: wanted}}, calls: "apply", end: applied,
+			answers: []answer{{live: wanted}}, calls: "apply", end: Applied,
 		},
 		"Exists": {
 			reason: "What exists is read before it is decided about.", known: []func(*known){unmet},
-			answers: []answer{{err: stale}}, calls: "apply", end: failed,
+			answers: []answer{{err: stale}}, calls: "apply", end: Failed,
 		},
 		"Gone": {
 			reason: "What is gone since it was read is applied.", known: []func(*known){fresh},
-			answers: []answer{{live: wanted}}, calls: "apply", end: applied,
+			answers: []answer{{live: wanted}}, calls: "apply", end: Applied,
 		},
 		"Legacy": {
 			reason: "The fields of the first operator are released.", known: []func(*known){fresh},
-			answers: []answer{{live: listedByFirst}, {live: wanted}}, calls: "apply patch", end: applied,
+			answers: []answer{{live: listedByFirst}, {live: wanted}}, calls: "apply patch", end: Applied,
 		},
 		"Copied list": {
 			reason: "A program of the name of the first operator keeps its fields.", known: []func(*known){fresh},
-			answers: []answer{{live: listedByAnother}}, calls: "apply", end: applied,
+			answers: []answer{{live: listedByAnother}}, calls: "apply", end: Applied,
 		},
 		"Unlabelled": {
 			reason: "An object that a webhook took the label from is not watched.", known: []func(*known){drift(edited)},
-			answers: []answer{{live: unlabelled}}, calls: "apply", end: failed,
+			answers: []answer{{live: unlabelled}}, calls: "apply", end: Failed,
 		},
 		"Deleted": {
 			reason: "What was deleted is created with one request.", known: []func(*known){deleted},
-			answers: []answer{{live: wanted}}, calls: "apply", end: applied,
+			answers: []answer{{live: wanted}}, calls: "apply", end: Applied,
 		},
 		"LabelLost": {
 			reason: "What lost its label is there.", known: []func(*known){deleted},
-			answers: []answer{{err: stale}, {live: unlabelled}, {live: wanted}}, calls: "apply get apply", end: applied,
+			answers: []answer{{err: stale}, {live: unlabelled}, {live: wanted}}, calls: "apply get apply", end: Applied,
 		},
 		"Unreadable": {
 			reason: "What server-side apply cannot read is there, too.", known: []func(*known){deleted},
-			answers: []answer{{err: typed}, {live: unlabelled}, {live: wanted}}, calls: "apply get apply", end: applied,
+			answers: []answer{{err: typed}, {live: unlabelled}, {live: wanted}}, calls: "apply get apply", end: Applied,
 		},
 		"CreateFails": {
 			reason: "Other errors end the task.", known: []func(*known){deleted},
-			answers: []answer{{err: refused}}, calls: "apply", end: failed,
+			answers: []answer{{err: refused}}, calls: "apply", end: Failed,
 		},
 		"ReadFails": {
 			reason: "What cannot be read is tried again.", known: []func(*known){deleted},
-			answers: []answer{{err: stale}, {err: refused}}, calls: "apply get", end: failed,
+			answers: []answer{{err: stale}, {err: refused}}, calls: "apply get", end: Failed,
 		},
 		"GoneAgain": {
 			reason: "It was there for a moment.", known: []func(*known){deleted},
-			answers: []answer{{err: stale}, {}, {live: wanted}}, calls: "apply get apply", end: applied,
+			answers: []answer{{err: stale}, {}, {live: wanted}}, calls: "apply get apply", end: Applied,
 		},
 		"ReplaceLists": {
 			reason: "Lists are replaced once.", known: []func(*known){drift(edited)},
-			answers: []answer{{err: typed}, {live: edited}, {}, {err: typed}}, calls: "apply get merge apply", end: failed,
+			answers: []answer{{err: typed}, {live: edited}, {}, {err: typed}}, calls: "apply get merge apply", end: Failed,
 		},
 		"Unanswered": {
 			reason: "An apply that got no answer may have reverted the edit.", known: []func(*known){drift(edited)},
-			answers: []answer{{err: lost}, {live: wanted}}, calls: "apply get", end: applied,
+			answers: []answer{{err: lost}, {live: wanted}}, calls: "apply get", end: Applied,
 		},
 		"UnansweredCreate": {
 			reason: "So may a create.", known: []func(*known){deleted},
-			answers: []answer{{err: lost}, {live: wanted}}, calls: "apply get", end: applied,
+			answers: []answer{{err: lost}, {live: wanted}}, calls: "apply get", end: Applied,
 		},
 		"UnansweredUndo": {
 			reason: "The revert of a structural edit is reported when it is known to be whole.", known: []func(*known){drift(structural)},
-			answers: []answer{{live: reclaimed}, {err: lost}, {live: wanted}}, calls: "patch apply get", end: applied,
+			answers: []answer{{live: reclaimed}, {err: lost}, {live: wanted}}, calls: "patch apply get", end: Applied,
 		},
 		"NotReverted": {
 			reason: "It is tried again if the object is not as expected.", known: []func(*known){drift(edited)},
-			answers: []answer{{err: lost}, {live: edited}}, calls: "apply get", end: failed,
+			answers: []answer{{err: lost}, {live: edited}}, calls: "apply get", end: Failed,
 		},
 		"NotConfirmed": {
 			reason: "So it is if that cannot be read.", known: []func(*known){drift(edited)},
-			answers: []answer{{err: lost}, {err: lost}}, calls: "apply get", end: failed,
+			answers: []answer{{err: lost}, {err: lost}}, calls: "apply get", end: Failed,
 		},
 		"StillDeleted": {
 			reason: "So it is if there is no object.", known: []func(*known){deleted},
-			answers: []answer{{err: lost}, {}}, calls: "apply get", end: failed,
+			answers: []answer{{err: lost}, {}}, calls: "apply get", end: Failed,
 		},
 		"NothingToCount": {
 			reason: "The apply of a changed manifest is no revert.", known: []func(*known){changed},
-			answers: []answer{{err: lost}}, calls: "apply", end: failed,
+			answers: []answer{{err: lost}}, calls: "apply", end: Failed,
 		},
 		"Ignored": {
 			reason: "Ignored fields are released before the apply.", known: []func(*known){drift(edited), func(k *known) { k.task.Object.Ignored = rules }},
-			answers: []answer{{live: wanted}, {live: wanted}}, calls: "tryApply apply", end: applied,
+			answers: []answer{{live: wanted}, {live: wanted}}, calls: "tryApply apply", end: Applied,
 		},
 		"IgnoredNew": {
 			reason: "A new object is created whole.", known: []func(*known){unmet, func(k *known) { k.task.Object.Ignored = rules }},
-			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: applied,
+			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: Applied,
 		},
 		"IgnoredDeleted": {
 			reason: "A deleted object is created whole.", known: []func(*known){deleted, func(k *known) { k.task.Object.Ignored = rules }},
-			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: applied,
+			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: Applied,
 		},
 		"OtherManager": {
 			reason: "A changed manifest takes fields from other managers.", known: []func(*known){changed},
-			answers: []answer{{err: contested}, {live: wanted}}, calls: "apply apply", end: applied,
+			answers: []answer{{err: contested}, {live: wanted}}, calls: "apply apply", end: Applied,
 		},
 		"OtherOwner": {
 			reason: "But not from another VidraResource.", known: []func(*known){changed},
-			answers: []answer{{err: contested}}, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api", Genuine: true}}, calls: "apply", end: failed,
+			answers: []answer{{err: contested}}, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api", Genuine: true}}, calls: "apply", end: Failed,
 		},
 		"Claim": {
 			reason: "An object that another VidraResource holds gets our mark.", known: []func(*known){func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyNew, versionOf(t, "5", `"x":"2"`, "", "") }, func(k *known) { k.settings.Claimant.Manager = "vidra/other" }},
-			answers: []answer{{err: contested}, {}}, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api", Genuine: true}}, calls: "apply apply", end: failed,
+			answers: []answer{{err: contested}, {}}, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api", Genuine: true}}, calls: "apply apply", end: Failed,
 		},
 		"Recheck": {
 			reason: "Another client may have created a new object meanwhile.", known: []func(*known){fresh},
-			answers: []answer{{err: contested}, {live: edited}, {live: edited}, {err: contested}, {live: wanted}}, calls: "apply get get apply apply", end: applied,
+			answers: []answer{{err: contested}, {live: edited}, {live: edited}, {err: contested}, {live: wanted}}, calls: "apply get get apply apply", end: Applied,
 		},
 		"Written meanwhile": {
 			reason: "A decision about an object is made again after a write of another client.", known: []func(*known){func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyNew, edited }},
-			answers: []answer{{err: contested}, {err: stale}, {live: edited}, {err: contested}, {live: wanted}}, calls: "apply apply get apply apply", end: applied,
+			answers: []answer{{err: contested}, {err: stale}, {live: edited}, {err: contested}, {live: wanted}}, calls: "apply apply get apply apply", end: Applied,
 		},
 		"Written without end": {
 			reason: "The next reconcile tries it again.", known: []func(*known){func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyNew, edited }},
-			answers: []answer{{err: stale}, {live: edited}, {err: stale}, {live: edited}, {err: stale}, {live: edited}, {err: stale}, {live: edited}}, calls: "apply get apply get apply get apply get", end: failed,
+			answers: []answer{{err: stale}, {live: edited}, {err: stale}, {live: edited}, {err: stale}, {live: edited}, {err: stale}, {live: edited}}, calls: "apply get apply get apply get apply get", end: Failed,
 		},
 		"Deleted meanwhile": {
 			reason: "So it does with an object that is gone.", known: []func(*known){func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyNew, edited }},
-			answers: []answer{{err: stale}, {}}, calls: "apply get", end: failed,
+			answers: []answer{{err: stale}, {}}, calls: "apply get", end: Failed,
 		},
 		"OtherOwners": {
 			reason: "A changed manifest takes fields from other managers beside other VidraResources from the object that was read.", known: []func(*known){changed},
-			answers: []answer{{err: contested}, {err: stale}, {live: edited}, {live: wanted}}, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api"}}, calls: "apply apply get apply", end: applied,
+			answers: []answer{{err: contested}, {err: stale}, {live: edited}, {live: wanted}}, others: []owners.CoOwner{{Name: "api", Manager: "vidra/api"}}, calls: "apply apply get apply", end: Applied,
 		},
 		"NotAdopted": {
 			reason: "Then it may not be adopted.", known: []func(*known){fresh},
-			answers: []answer{{err: contested}, {live: edited}, {err: refused}}, calls: "apply get get", end: failed,
+			answers: []answer{{err: contested}, {live: edited}, {err: refused}}, calls: "apply get get", end: Failed,
 		},
 		"Structural": {
 			reason: "An edit that added fields is two requests.", known: []func(*known){drift(structural)},
-			answers: []answer{{live: reclaimed}, {live: wanted}}, calls: "patch apply", end: applied,
+			answers: []answer{{live: reclaimed}, {live: wanted}}, calls: "patch apply", end: Applied,
 		},
 		"ReclaimConflict": {
 			reason: "Another client wrote once.", known: []func(*known){drift(structural)},
-			answers: []answer{{err: stale}, {live: structural}, {live: reclaimed}, {live: wanted}}, calls: "patch get patch apply", end: applied,
+			answers: []answer{{err: stale}, {live: structural}, {live: reclaimed}, {live: wanted}}, calls: "patch get patch apply", end: Applied,
 		},
 		"ReclaimsInVain": {
 			reason: "Another client keeps writing: the apply reverts what it can.", known: []func(*known){drift(structural)},
-			answers: []answer{{err: stale}, {live: structural}, {err: stale}, {live: wanted}}, calls: "patch get patch apply", end: applied,
+			answers: []answer{{err: stale}, {live: structural}, {err: stale}, {live: wanted}}, calls: "patch get patch apply", end: Applied,
 		},
 		"Raced": {
 			reason: "What was added during the apply is undone, too.", known: []func(*known){drift(structural), func(k *known) { k.before = new(ownership.Paths) }},
-			answers: []answer{{live: reclaimed}, {live: raced}, {live: raced}, {live: wanted}}, calls: "patch apply patch apply", end: applied,
+			answers: []answer{{live: reclaimed}, {live: raced}, {live: raced}, {live: wanted}}, calls: "patch apply patch apply", end: Applied,
 		},
 		"Denied": {
 			reason: "What was reclaimed is returned if a webhook denies the apply.", known: []func(*known){drift(structural)},
-			answers: []answer{{live: reclaimed}, {err: denial}, {live: structural}}, calls: "patch apply patch", end: failed,
+			answers: []answer{{live: reclaimed}, {err: denial}, {live: structural}}, calls: "patch apply patch", end: Failed,
 		},
 		"WidensAndGivesUp": {
 			reason: "More is undone if the API server calls the object invalid, and at last nothing is.", known: []func(*known){drift(structural)},
-			answers: []answer{{live: reclaimed}, {err: invalid}, {live: structural}, {err: refused}}, calls: "patch apply patch tryApply", end: failed,
+			answers: []answer{{live: reclaimed}, {err: invalid}, {live: structural}, {err: refused}}, calls: "patch apply patch tryApply", end: Failed,
 		},
 		"Cleared": {
 			reason: "Without managedFields the owners of the fields are recorded first.", known: []func(*known){drift(cleared)},
-			answers: []answer{{err: invalid}, {live: marked}, {live: reclaimed}, {live: wanted}}, calls: "apply apply patch apply", end: applied,
+			answers: []answer{{err: invalid}, {live: marked}, {live: reclaimed}, {live: wanted}}, calls: "apply apply patch apply", end: Applied,
 		},
 		"RemoveAdditions": {
 			reason: "Additions are removed like an edit, and nothing else is applied.", known: []func(*known){drift(byKubectl), additionsOfUsers(v1alpha1.AdditionsRevert, wanted)},
-			answers: []answer{{live: reclaimed}, {live: wanted}}, calls: "patch apply", end: applied,
+			answers: []answer{{live: reclaimed}, {live: wanted}}, calls: "patch apply", end: Applied,
 		},
 		"UnremovableAdditions": {
 			reason: "Additions without which the object is invalid stay.", known: []func(*known){drift(byKubectl), additionsOfUsers(v1alpha1.AdditionsRevert, wanted)},
-			answers: []answer{{live: reclaimed}, {err: invalid}, {live: byKubectl}}, calls: "patch apply patch", end: applied,
+			answers: []answer{{live: reclaimed}, {err: invalid}, {live: byKubectl}}, calls: "patch apply patch", end: Applied,
 		},
 		"Replaced": {
 			reason: "With spec.force an immutable field has the object created again.", known: []func(*known){changed, func(k *known) { k.settings.Force = true }},
-			answers: []answer{{err: invalid}, {live: wanted}, {}, {live: wanted}}, calls: "apply get tryApply get", end: replaced,
+			answers: []answer{{err: invalid}, {live: wanted}, {}, {live: wanted}}, calls: "apply get tryApply get", end: Replaced,
 		},
 		"NotForced": {
 			reason: "Without it the object stays.", known: []func(*known){changed},
-			answers: []answer{{err: invalid}, {live: wanted}, {}, {live: wanted}}, calls: "apply get tryApply get", end: failed,
+			answers: []answer{{err: invalid}, {live: wanted}, {}, {live: wanted}}, calls: "apply get tryApply get", end: Failed,
 		},
 		"NotCreatable": {
 			reason: "What is invalid as a new object, too, is a fault of the manifest.", known: []func(*known){changed},
-			answers: []answer{{err: invalid}, {live: wanted}, {err: invalid}}, calls: "apply get tryApply", end: failed,
+			answers: []answer{{err: invalid}, {live: wanted}, {err: invalid}}, calls: "apply get tryApply", end: Failed,
 		},
 		"Defaults": {
 			reason: "A default beside a changed field is removed, once a dry run has shown that it was in the way.", known: []func(*known){changed},
-			answers: []answer{{err: invalid}, {live: withDefault}, {}, {live: withDefault}, {live: wanted}}, calls: "apply get tryPatch patch apply", end: applied,
+			answers: []answer{{err: invalid}, {live: withDefault}, {}, {live: withDefault}, {live: wanted}}, calls: "apply get tryPatch patch apply", end: Applied,
 		},
 		"DefaultsNotInTheWay": {
 			reason: "Nothing is written if the dry run is refused.", known: []func(*known){changed},
-			answers: []answer{{err: invalid}, {live: withDefault}, {err: invalid}, {err: invalid}}, calls: "apply get tryPatch tryApply", end: failed,
+			answers: []answer{{err: invalid}, {live: withDefault}, {err: invalid}, {err: invalid}}, calls: "apply get tryPatch tryApply", end: Failed,
 		},
 		"DefaultsUnread": {
 			reason: "An object that cannot be read keeps its defaults.", known: []func(*known){changed},
-			answers: []answer{{err: invalid}, {err: refused}, {err: invalid}}, calls: "apply get tryApply", end: failed,
+			answers: []answer{{err: invalid}, {err: refused}, {err: invalid}}, calls: "apply get tryApply", end: Failed,
 		},
 		"Unserved": {
 			reason: "Owners in a version that is not served any more get the applied one, once.", known: []func(*known){changed},
-			answers: []answer{{err: unserved}, {live: ofOldVersion}, {live: wanted}, {live: wanted}}, calls: "apply get patch apply", end: applied,
+			answers: []answer{{err: unserved}, {live: ofOldVersion}, {live: wanted}, {live: wanted}}, calls: "apply get patch apply", end: Applied,
 		},
 		"UnservedStill": {
 			reason: "It ends if that does not help.", known: []func(*known){changed},
-			answers: []answer{{err: unserved}, {live: ofOldVersion}, {live: wanted}, {err: unserved}}, calls: "apply get patch apply", end: failed,
+			answers: []answer{{err: unserved}, {live: ofOldVersion}, {live: wanted}, {err: unserved}}, calls: "apply get patch apply", end: Failed,
 		},
 		"UnservedUnread": {
-			reason: "It ends if the object cannot be read.", known: []func(*known){changed}, answers: []answer{{err: unserved}, {err: refused}}, calls: "apply get", end: failed,
+			reason: "It ends if the object cannot be read.", known: []func(*known){changed}, answers: []answer{{err: unserved}, {err: refused}}, calls: "apply get", end: Failed,
 		},
 		"InvalidNew": {
 			reason: "There is nothing to replace.", known: []func(*known){fresh},
-			answers: []answer{{err: invalid}}, calls: "apply", end: failed,
+			answers: []answer{{err: invalid}}, calls: "apply", end: Failed,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestProcedure(t *testing.T) {
 			require.Equal(t, tc.calls, strings.Join(api.calls, " "), tc.reason)
 			require.Empty(t, api.answers, "each answer was asked for")
 			require.Equal(t, tc.end, p.outcome.end, "%s: %v", tc.reason, p.outcome.err)
-			require.Equal(t, p.outcome.end == failed, p.outcome.err != nil, "%v", p.outcome.err)
+			require.Equal(t, p.outcome.end == Failed, p.outcome.err != nil, "%v", p.outcome.err)
 		})
 	}
 }

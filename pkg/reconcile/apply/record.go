@@ -18,13 +18,81 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
-	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
+// Result is the result of a task.
+type Result struct {
+	Task plan.Task
+	End  End
+	Err  error
+	// Shown is the decision about values of the object, as it was before and during the task.
+	Shown ownership.Disclosure
+	// Began is when the first request was sent, and Answered when the last one was answered.
+	Began, Answered time.Time
+	// Glass is the answer to the break-glass annotations of the object.
+	Glass breakglass.Answer
+	// Change is the change of the object.
+	Change Change
+	// Applied is the object after its apply.
+	Applied AppliedObject
+	// Additions are additions of users to the object that stay.
+	Additions RemainingAdditions
+	// Recreation is its deletion and new creation.
+	Recreation Recreation
+}
+
+// Change is the change of an object by a task.
+type Change struct {
+	// Action is empty if the object is unchanged. Fields are its changes, or the differences of one that stays as it is, and Unknown is the reason
+	// of unknown differences.
+	Action  events.Action
+	Fields  []ownership.Change
+	Unknown string
+	// Reverted are the changes of another writer that the new configuration of the manifest has reverted.
+	Reverted []ownership.Change
+	// Added is the removed part of the additions of an edit or of users.
+	Added ownership.Addition
+}
+
+// AppliedObject is an object after its apply.
+type AppliedObject struct {
+	// Live is the object as the API server has it now; nil if it was not applied.
+	Live *unstructured.Unstructured
+	// State is its state with our fields and the paths of other field managers. It counts as sensitive until its manifest changes.
+	State trigger.Applied
+	// Aggregated reports that an extension API server serves the kind; nil if the server is unknown.
+	Aggregated *bool
+	// Kept are fields that the manifest dropped and that stay, because other field managers own them.
+	Kept []plan.KeptFields
+	// Warnings are warnings of the API server about the object, and fields that a webhook changed.
+	Warnings []string
+}
+
+// RemainingAdditions are additions of users to an object that stay.
+type RemainingAdditions struct {
+	// Compared reports that they are known.
+	Compared bool
+	Changes  []ownership.Change
+	// Unremovable describes additions that have to stay, with the reason.
+	Unremovable string
+}
+
+// Recreation is the deletion of an object, to be created anew.
+type Recreation struct {
+	Reason string
+	// Delete is the object that is still to be deleted; nil if it is being deleted.
+	Delete *unstructured.Unstructured
+}
+
+// Ending reports whether the object is being deleted, or is to be.
+func (r *Result) Ending() bool {
+	return r.End == BeingDeleted || r.End == Replaced || r.Task.Why != plan.WhyDrift && r.Applied.Live != nil && r.Applied.Live.GetDeletionTimestamp() != nil
+}
+
 // Requests returns the number of writes of a heal: a first one reclaims the fields that an edit added, before the apply removes them.
-func (r *Result) Requests() int {
-	if len(r.Added.Changes) > 0 {
+func (c *Change) Requests() int {
+	if len(c.Added.Changes) > 0 {
 		return 2
 	}
 	return 1
@@ -32,69 +100,14 @@ func (r *Result) Requests() int {
 
 // Heal returns the revert of fields for the metrics.
 func (r *Result) Heal(action events.Action, fields []ownership.Change) metrics.Heal {
-	return metrics.Heal{ID: r.Task.Object.ID, Action: action, Fields: fields, Structural: len(r.Added.Changes) > 0, Since: r.Task.Cause.Since, Answered: r.Answered}
-}
-
-// Result is the result of a task.
-type Result struct {
-	Task plan.Task
-	Err  error
-	// Shown is the decision about values of the object, as it was before and during the task.
-	Shown ownership.Disclosure
-	// Sensitive reports that the object in Live counts as sensitive until its manifest changes.
-	Sensitive ownership.Sensitivity
-	// Unmet reports that the creation failed, and that an object may exist:
-	// ApplyUnmet ends the task. Unread reports that the read of it is refused, too.
-	Unmet, Unread bool
-	// Began is when the first request was sent, and Answered when the last one was answered.
-	Began, Answered time.Time
-	// Live is the object as the API server has it now; nil if it was not applied.
-	Live *unstructured.Unstructured
-	// Aggregated reports that an extension API server serves the kind; nil if the server is unknown.
-	Aggregated *bool
-	// digest of our fields in live, and of the additions that count.
-	digest ownership.Digest
-	// Kept are fields that the manifest dropped and that stay, because other field managers own them.
-	Kept []plan.KeptFields
-	// Others are the paths that other field managers own in Live.
-	Others ownership.Paths
-	// Compared reports that Additions is known: additions of users to the object that stay.
-	Compared  bool
-	Additions []ownership.Change
-	// Added is the removed part of the additions of an edit or of users. Unremovable describes additions of
-	// users that have to stay, with the reason.
-	Added       ownership.Addition
-	Unremovable string
-	// Action and Fields are the change of the object; the action is empty if it is unchanged. Reverted are the changes of
-	// another writer that the new configuration of the manifest has reverted.
-	Action   events.Action
-	Fields   []ownership.Change
-	Reverted []ownership.Change
-	// Decision is the decision about a change of the object. Unknown is the reason of
-	// unknown differences then.
-	Decision policy.Decision
-	Unknown  string
-	// AsSkipped reports an object in the state of its last skip.
-	AsSkipped bool
-	// Glass is the answer to its break-glass annotations.
-	Glass breakglass.Answer
-	// Completed reports that the object has ended, and that its controller has removed it.
-	Completed bool
-	// Ending reports that the object is being deleted.
-	Ending bool
-	// Replaced is the reason for its deletion and new creation, or empty. Replace is
-	// the object that is still to be deleted then.
-	Replaced string
-	Replace  *unstructured.Unstructured
-	// Warnings are warnings of the API server about the object, and fields that a webhook changed.
-	Warnings []string
+	return metrics.Heal{ID: r.Task.Object.ID, Action: action, Fields: fields, Structural: r.Change.Requests() > 1, Since: r.Task.Cause.Since, Answered: r.Answered}
 }
 
 // begin notifies the index before the first request: it defers the events of the object
 // until record. It reports whether there is such a request.
 func (a *Applier) begin(p *procedure) bool {
 	end := p.outcome.end
-	begins := a.Settings.Watched && end != asIntended && end != beingDeleted && end != completed && (end != observed || p.known.task.Cause.Found != nil)
+	begins := a.Settings.Watched && end != AsIntended && end != BeingDeleted && end != Completed && (end != Observed || p.known.task.Cause.Found != nil)
 	if begins {
 		a.Index.Begin(a.Settings.Claimant.Owner, p.known.task.Object.Key, a.Settings.Claimant.Manager)
 	}
@@ -105,82 +118,79 @@ func (a *Applier) begin(p *procedure) bool {
 func (a *Applier) record(p *procedure, warnings []string) Result {
 	got := p.outcome
 	done := Result{
-		Task: p.known.task, Err: got.err, Glass: p.known.glass, Added: got.added, Unremovable: got.unremovable,
+		Task: p.known.task, End: got.end, Err: got.err, Glass: p.known.glass, Change: Change{Added: got.added},
 		Shown: p.known.disclosureWith(append(p.versions, got.live)...),
 	}
-	done.Warnings = withheld(got.live, warnings, done.Shown)
 	switch got.end {
-	case asIntended:
-		done.AsSkipped = p.known.expected.Unreverted
-	case beingDeleted:
+	case AsIntended:
+		if p.known.expected.Unreverted {
+			done.End = AsSkipped
+		}
+	case BeingDeleted:
 		byUs := p.known.task.Why == plan.WhyNew || p.known.task.Entry() != nil && p.known.task.Entry().State == v1alpha1.ObjectDeleting
-		if done.Ending = true; byUs && a.Settings.Watched {
+		if byUs && a.Settings.Watched {
 			a.Index.ExpectRemoval(a.Settings.Claimant.Owner, p.known.task.Object.Key) // its end is no drift
 		}
-	case completed:
-		done.Completed = true
-	case observed:
-		done.Decision, done.Fields, done.Unknown = p.known.task.Decision, got.fields, got.unknown
+	case Observed:
+		done.Change.Fields, done.Change.Unknown = got.fields, got.unknown
 		if found := p.known.task.Cause.Found; a.Settings.Watched && found != nil {
 			a.Trigger.Observed(a.Settings.Claimant.Owner, p.known.task.Object.Key, a.seen(found, !p.known.task.Decision.Silent))
 		}
-	case unchanged:
+	case Unchanged:
 		found := p.known.task.Cause.Found
 		if a.Settings.Watched {
 			expectation := a.expectation(found)
 			expectation.Sensitive = expectation.Sensitive || p.known.wasSensitive
 			a.Trigger.Commit(a.Settings.Claimant.Owner, p.known.task.Object.Key, expectation)
 		}
-		done.Compared, done.Additions = true, p.known.byTools(found).Changes
-	case applied:
-		done.Live = got.live
-		expectation := a.expectation(got.live)
+		done.Additions = RemainingAdditions{Compared: true, Changes: p.known.byTools(found).Changes}
+	case Applied:
+		done.Applied = AppliedObject{Live: got.live, State: a.expectation(got.live), Warnings: withheld(got.live, warnings, done.Shown)}
+		state := &done.Applied.State
+		done.Additions = RemainingAdditions{Compared: true, Unremovable: got.unremovable}
 		if a.Settings.Additions.Policy == v1alpha1.AdditionsWarn {
-			done.Additions = p.known.byTools(got.live).Changes
+			done.Additions.Changes = p.known.byTools(got.live).Changes
 		}
 		// Values stay hidden if a user removes the annotation; an author who changes the manifest has them shown.
-		if kept := len(done.Additions) > 0; !p.reconfigured() || kept {
-			expectation.Sensitive = expectation.Sensitive || p.known.wasSensitive
+		if kept := len(done.Additions.Changes) > 0; !p.reconfigured() || kept {
+			state.Sensitive = state.Sensitive || p.known.wasSensitive
 		}
-		done.Sensitive = expectation.Sensitive
-		if done.digest, done.Others = expectation.Digest, expectation.Others; a.Settings.Watched {
-			expectation.Raced = p.raced(expectation.Others)
-			a.Trigger.Commit(a.Settings.Claimant.Owner, p.known.task.Object.Key, expectation)
+		if a.Settings.Watched {
+			state.Raced = p.raced(state.Others)
+			a.Trigger.Commit(a.Settings.Claimant.Owner, p.known.task.Object.Key, *state)
 			if judged, known := a.Index.Expected(a.Settings.Claimant.Owner, p.known.task.Object.Key); known { // an edit during the apply is still to be judged
-				done.Sensitive = judged.Sensitive
+				state.Sensitive = judged.Sensitive
 			}
 		}
 		if !p.known.glass.Seen {
 			done.Glass = a.Settings.AnswerTo(p.known.task.Entry(), p.known.task.Object, got.live)
 		}
 		done.describe(a.Settings.Claimant.Manager, p.known.expected, p.known.expectedKnown)
-		if done.Action == events.Relabelled && len(a.Settings.Claimant.ShardLabels) > 0 && p.known.task.Cause.Found != nil && object.Labelled(p.known.task.Cause.Found) { // it had lost the label of a shard
-			done.Action = events.Restored
-			if len(done.Fields) == 0 {
-				done.Action = ""
+		change := &done.Change
+		if change.Action == events.Relabelled && len(a.Settings.Claimant.ShardLabels) > 0 && p.known.task.Cause.Found != nil && object.Labelled(p.known.task.Cause.Found) { // it had lost the label of a shard
+			change.Action = events.Restored
+			if len(change.Fields) == 0 {
+				change.Action = ""
 			}
 		}
 		if p.known.task.Why == plan.WhyChanged && p.known.task.Cause.Found != nil {
-			done.Kept = keptFields(ownership.Kept(p.known.task.Cause.Found, got.live, a.Settings.Claimant.Manager, v1alpha1.FieldManagerPrefix, done.Shown))
+			done.Applied.Kept = keptFields(ownership.Kept(p.known.task.Cause.Found, got.live, a.Settings.Claimant.Manager, v1alpha1.FieldManagerPrefix, done.Shown))
 		}
-		done.Compared = true
-		if len(done.Fields) == 0 && len(done.Reverted) == 0 {
-			done.Reverted = done.Added.Changes
+		if len(change.Fields) == 0 && len(change.Reverted) == 0 {
+			change.Reverted = change.Added.Changes
 		}
-		done.Ending = p.known.task.Why != plan.WhyDrift && got.live.GetDeletionTimestamp() != nil
 		if p.known.task.Object.Ignored == nil { // otherwise not all of it was sent
 			if differences := desired.Differences(p.known.task.Object.Unstructured(), got.live); len(differences) > 0 && got.altered != "" {
-				done.Warnings = append(done.Warnings, desired.Altered(differences, got.altered, p.known.task.Object.Unstructured(), got.live, done.Shown)...)
+				done.Applied.Warnings = append(done.Applied.Warnings, desired.Altered(differences, got.altered, p.known.task.Object.Unstructured(), got.live, done.Shown)...)
 			}
 		}
-	case replaced, failed:
+	case Replaced, Failed:
 		if a.Settings.Watched {
 			a.Trigger.Abort(a.Settings.Claimant.Owner, p.known.task.Object.Key)
 		}
-		if got.end == replaced {
-			done.Ending, done.Replaced, done.Replace = true, object.Message(got.refused, done.Shown), got.replace
+		if got.end == Replaced {
+			done.Recreation = Recreation{Reason: object.Message(got.refused, done.Shown), Delete: got.replace}
 		}
-	case undecided:
 	}
 	return done
 }

@@ -39,7 +39,7 @@ func (i *immutable) AsFailure(whole error, _ ownership.Disclosure) object.Failur
 // replace ends the task of an object whose apply the API server called invalid: with the object that is to be deleted, so that it is
 // created anew, because its fields cannot become equal to the manifest; or with the reason against that.
 func (p *procedure) replace(ctx context.Context, refused error) {
-	p.outcome.end, p.outcome.refused = failed, refused
+	p.outcome.end, p.outcome.refused = Failed, refused
 	fields := object.InvalidFields(refused)
 	if fields == nil || p.probe(ctx) != nil || p.known.task.Why == plan.WhyDrift && !p.known.task.Object.SetsAll(fields) { // a default is in the way
 		if p.outcome.err = p.naming(refused, p.known.task.Cause.Found, fields); p.outcome.err == nil {
@@ -51,7 +51,7 @@ func (p *procedure) replace(ctx context.Context, refused error) {
 	if p.outcome.err = err; err != nil {
 		return
 	}
-	if p.outcome.end = replaced; live.GetDeletionTimestamp() == nil {
+	if p.outcome.end = Replaced; live.GetDeletionTimestamp() == nil {
 		p.outcome.replace = live
 	}
 }

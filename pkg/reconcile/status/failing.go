@@ -41,7 +41,7 @@ func Count(run *progress.Run, r apply.Result) {
 	switch {
 	case r.Err != nil && !errors.Is(r.Err, apply.ErrForeign):
 		run.Failed(ProblemOf(r))
-	case !r.Ending && r.Replaced == "":
+	case !r.Ending():
 		run.Applied()
 	}
 }

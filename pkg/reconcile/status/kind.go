@@ -23,7 +23,7 @@ func (p *Recorder) noteKind(r apply.Result) {
 	switch was := object.GVKOf(entry); {
 	case entry.UID != "" && was != r.Task.Object.GVK:
 		text = fmt.Sprintf("is in the manifest as %s now, and was %s before", r.Task.Object.GVK.GroupVersion(), was.GroupVersion())
-	case r.Action == events.Created:
+	case r.Change.Action == events.Created:
 		var others []string
 		for _, o := range p.Plan.State.Others {
 			if o.Entry != nil && o.Desired == nil && o.ID.Namespace == r.Task.Object.ID.Namespace && o.ID.Name == r.Task.Object.ID.Name {
@@ -37,7 +37,7 @@ func (p *Recorder) noteKind(r apply.Result) {
 	default:
 		return
 	}
-	p.Plan.Note(events.Change{Action: events.Retyped, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, r.Live.GetUID()), Note: text})
+	p.Plan.Note(events.Change{Action: events.Retyped, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, r.Applied.Live.GetUID()), Note: text})
 }
 
 // beingReplaced is the failure of an object that is being deleted, to be created again.
@@ -53,7 +53,7 @@ func beingReplaced(r apply.Result) *object.Failure {
 
 // terminating returns the object of a result that is being deleted; else nil.
 func terminating(r apply.Result) *unstructured.Unstructured {
-	for _, live := range []*unstructured.Unstructured{r.Live, r.Task.Cause.Found} {
+	for _, live := range []*unstructured.Unstructured{r.Applied.Live, r.Task.Cause.Found} {
 		if live != nil && live.GetDeletionTimestamp() != nil {
 			return live
 		}

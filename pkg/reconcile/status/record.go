@@ -22,15 +22,15 @@ import (
 
 // noteAdditions notes the additions of users that stay in an object, to be reported once.
 func (p *Recorder) noteAdditions(r apply.Result) {
-	if !r.Compared {
+	if !r.Additions.Compared {
 		return
 	}
 	s, text := p.Plan.State, ""
 	switch {
-	case r.Unremovable != "":
-		text = r.Unremovable
-	case len(r.Additions) > 0:
-		text = apply.Differences(r.Additions) + ". It is not reverted: " + policy.OfAdditions(v1alpha1.AdditionsWarn).Reason
+	case r.Additions.Unremovable != "":
+		text = r.Additions.Unremovable
+	case len(r.Additions.Changes) > 0:
+		text = apply.Differences(r.Additions.Changes) + ". It is not reverted: " + policy.OfAdditions(v1alpha1.AdditionsWarn).Reason
 	}
 	was := r.Task.Known.Additions
 	r.Task.Known.Additions = text
@@ -38,7 +38,7 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 	inherited = s.InheritedInPart || inherited && message == display.Truncate(text, v1alpha1.MaxProblemMessage)
 	if text != "" && was != text && !inherited {
 		p.Plan.Note(events.Change{
-			Action: events.Detected, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(r.Task.Known.Entry.UID)), Fields: r.Additions, Note: text,
+			Action: events.Detected, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(r.Task.Known.Entry.UID)), Fields: r.Additions.Changes, Note: text,
 		})
 	}
 }
@@ -51,8 +51,8 @@ func (p *Recorder) recordObserved(r apply.Result) {
 		before = p.Plan.SkippedBefore[r.Task.Object.ID]
 	}
 	known := before != nil && !before.Unobserved
-	now := &plan.Drift{Decision: r.Decision, Deleted: r.Task.Cause.Found == nil, Fields: r.Fields, Unknown: r.Unknown, Configuration: r.Task.Object.Configuration}
-	differs := !r.Decision.Silent && (now.Deleted || len(now.Fields) > 0 || now.Unknown != "")
+	now := &plan.Drift{Decision: r.Task.Decision, Deleted: r.Task.Cause.Found == nil, Fields: r.Change.Fields, Unknown: r.Change.Unknown, Configuration: r.Task.Object.Configuration}
+	differs := !r.Task.Decision.Silent && (now.Deleted || len(now.Fields) > 0 || now.Unknown != "")
 	if o.Drift = now; differs || !o.Postponed() {
 		o.Problem = nil
 	}
@@ -77,7 +77,7 @@ func (p *Recorder) recordObserved(r apply.Result) {
 func (p *Recorder) recordRecreation(r apply.Result) {
 	p.Plan.Note(events.Change{
 		Action: events.Replaced, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(r.Task.Known.Entry.UID)),
-		Note: "deleted, to be created again as the manifest says: " + r.Replaced,
+		Note: "deleted, to be created again as the manifest says: " + r.Recreation.Reason,
 	})
 }
 
@@ -91,7 +91,7 @@ type Recorder struct {
 func (p *Recorder) RecordResult(r apply.Result) {
 	// The policy of config/policies/stamp selects objects by the label: without it, any user may have written the annotation.
 	if p.Plan.Settings.Stamped && r.Task.Cause.Found != nil && object.Labelled(r.Task.Cause.Found) {
-		ownership.SetUser(ownership.UserOf(r.Task.Cause.Found), r.Fields, r.Reverted, r.Additions)
+		ownership.SetUser(ownership.UserOf(r.Task.Cause.Found), r.Change.Fields, r.Change.Reverted, r.Additions.Changes)
 	}
 	o := r.Task.Known
 	entry, awaited := o.Entry, o.AwaitsRelease
@@ -104,31 +104,31 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	case r.Err != nil:
 		p.recordFailure(r, awaited)
 		return
-	case !r.Decision.Reverts():
+	case r.End == apply.Observed:
 		p.recordObserved(r)
 		return
 	}
 	o.Problem, o.Refused, o.Unlisted = nil, nil, nil
-	if r.Completed {
+	if r.End == apply.Completed {
 		o.Drift, o.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
 		entry.Configuration = r.Task.Object.Configuration // a later one creates it again
 		return
 	}
 	p.RecordWarnings(r)
 	p.noteAdditions(r)
-	if r.Replaced != "" {
+	if r.End == apply.Replaced {
 		p.recordRecreation(r)
 	}
 	switch {
-	case r.Ending && r.Task.Why != plan.WhyDrift, r.Replaced != "":
+	case r.Ending() && r.Task.Why != plan.WhyDrift, r.End == apply.Replaced:
 		o.Problem = beingReplaced(r)
 		if live := terminating(r); p.Plan.Settings.Watched && live != nil {
 			p.Plan.NoteDeleting(o, r.Task.Object.Key, live.GetResourceVersion(), ending.BlockedAt(live))
 		}
 		return
-	case r.Ending: // its end will be an event
+	case r.Ending(): // its end will be an event
 		return
-	case r.AsSkipped && r.Live == nil: // nothing has changed since it was skipped
+	case r.End == apply.AsSkipped: // nothing has changed since it was skipped
 		return
 	}
 	o.Drift = nil
@@ -140,21 +140,21 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	if o.Contention.Contended() {
 		entry.State = v1alpha1.ObjectContended
 	}
-	if r.Live == nil {
+	if r.Applied.Live == nil {
 		return // it had no problem
 	}
 	p.noteKind(r)
 	o.LastApply = r.Began
 	entry.APIVersion, entry.Kind = r.Task.Object.GVK.GroupVersion().String(), r.Task.Object.GVK.Kind
-	o.Exists, entry.Succeeded = true, ending.Succeeded(r.Live)
-	entry.UID, entry.Digest = string(r.Live.GetUID()), trigger.DigestOf(r.Live, p.Plan.Settings.Claimant.Manager, false, nil).String()
-	entry.Configuration, entry.Sensitive = r.Task.Object.Configuration, bool(r.Sensitive)
-	if r.Aggregated != nil {
-		entry.Aggregated = *r.Aggregated
+	o.Exists, entry.Succeeded = true, ending.Succeeded(r.Applied.Live)
+	entry.UID, entry.Digest = string(r.Applied.Live.GetUID()), trigger.DigestOf(r.Applied.Live, p.Plan.Settings.Claimant.Manager, false, nil).String()
+	entry.Configuration, entry.Sensitive = r.Task.Object.Configuration, bool(r.Applied.State.Sensitive)
+	if r.Applied.Aggregated != nil {
+		entry.Aggregated = *r.Applied.Aggregated
 	}
 	entry.Others = ""
 	if p.Plan.Settings.Watched {
-		entry.Others = r.Others.Record(p.Plan.Settings.OthersOf(r.Live.GetUID()))
+		entry.Others = r.Applied.State.Others.Record(p.Plan.Settings.OthersOf(r.Applied.Live.GetUID()))
 	}
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.Task.Object.Configuration {
 		entry.Recreated = nil
@@ -162,7 +162,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	if o.Sealed == nil && r.Shown.Withholds() { // others may have marked it
 		o.Sealed = &plan.SealedEntry{}
 	}
-	p.Plan.RecordHealth(o, r.Live)
+	p.Plan.RecordHealth(o, r.Applied.Live)
 	p.emit(r)
 }
 
@@ -170,7 +170,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 func (p *Recorder) emit(r apply.Result) {
 	s := p.Plan.State
 	note := func(change events.Change) events.Change {
-		change.Object = object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, r.Live.GetUID())
+		change.Object = object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, r.Applied.Live.GetUID())
 		p.Plan.Note(change)
 		return change
 	}
@@ -181,16 +181,16 @@ func (p *Recorder) emit(r apply.Result) {
 		}
 		return note(change)
 	}
-	if r.Action.Reverts() {
-		s.Healed(revert(r.Action, r.Fields), p.Plan.Now, r.Task.Known.Contention.FlushDelay())
-		p.Plan.Env.Metrics.Healed(r.Heal(r.Action, r.Fields))
-		p.Plan.Contend(r.Task.Known, r.Fields, r.Requests())
-	} else if r.Action != "" {
-		note(events.Change{Action: r.Action, Adopted: r.Task.Why == plan.WhyNew && r.Task.Cause.Found != nil && !r.Task.Begun})
+	if r.Change.Action.Reverts() {
+		s.Healed(revert(r.Change.Action, r.Change.Fields), p.Plan.Now, r.Task.Known.Contention.FlushDelay())
+		p.Plan.Env.Metrics.Healed(r.Heal(r.Change.Action, r.Change.Fields))
+		p.Plan.Contend(r.Task.Known, r.Change.Fields, r.Change.Requests())
+	} else if r.Change.Action != "" {
+		note(events.Change{Action: r.Change.Action, Adopted: r.Task.Why == plan.WhyNew && r.Task.Cause.Found != nil && !r.Task.Begun})
 	}
-	if len(r.Reverted) > 0 {
-		s.Healed(revert(events.Restored, r.Reverted), p.Plan.Now, 0)
-		p.Plan.Env.Metrics.Healed(r.Heal(events.Restored, r.Reverted))
+	if len(r.Change.Reverted) > 0 {
+		s.Healed(revert(events.Restored, r.Change.Reverted), p.Plan.Now, 0)
+		p.Plan.Env.Metrics.Healed(r.Heal(events.Restored, r.Change.Reverted))
 	}
 }
 
@@ -215,7 +215,7 @@ func (p *Recorder) recordFailure(r apply.Result, awaited bool) {
 		}
 	}
 	entry.State = v1alpha1.ObjectFailed
-	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.Unread {
+	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.End == apply.Unread {
 		o.Entry = nil // it is not ours, and could keep the VidraResource from being deleted
 	}
 	if object.KindGone(r.Err) {
@@ -289,16 +289,16 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 
 // RecordWarnings records the warnings of the API server about an object.
 func (p *Recorder) RecordWarnings(r apply.Result) {
-	if r.Live == nil || !r.Decision.Reverts() {
+	if r.Applied.Live == nil {
 		return // it was not applied
 	}
 	o := r.Task.Known
 	// The answer to the same configuration is known, except after a restart; and an alteration of an object before its revert
 	// needs no second warning.
 	if r.Task.Why == plan.WhyNew || r.Task.Why == plan.WhyChanged {
-		o.Warnings, o.WarningsKnown, o.Kept = nil, true, r.Kept
+		o.Warnings, o.WarningsKnown, o.Kept = nil, true, r.Applied.Kept
 	}
-	if len(r.Warnings) > 0 {
-		o.Warnings = r.Warnings
+	if len(r.Applied.Warnings) > 0 {
+		o.Warnings = r.Applied.Warnings
 	}
 }
