@@ -28,10 +28,10 @@ const healWorkers = limits.GateSlots + 16
 // than a revert, such as a new object, a policy that has the change stay, or a failure, is handed over to a reconcile. docs/architecture.md lists
 // the waits and the handed-over edits. It returns no error, as the controller has a backoff of its own.
 func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Result, error) {
-	if !r.begin() {
+	if !r.states.begin() {
 		return reconcile.Result{}, nil
 	}
-	defer r.running.Done()
+	defer r.states.running.Done()
 	if !r.gate.Enter(h) {
 		return reconcile.Result{}, nil
 	}
@@ -82,7 +82,7 @@ func (p *pass) leftShard(ctx context.Context) (bool, error) {
 // object is not healed here: its drift has ended, or a reconcile is to apply the object first, or gets the cause.
 func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *healing {
 	vr := &v1alpha1.VidraResource{}
-	s := r.stateOf(h.Owner)
+	s := r.states.of(h.Owner)
 	if err := r.Client.Get(ctx, h.Owner, vr); err != nil || s == nil || left {
 		r.handOver(h)
 		return nil
@@ -132,7 +132,7 @@ func (r *Reconciler) handOver(h trigger.Heal) {
 // sources. The lane must be locked.
 func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.VidraResource) bool {
 	_, held := r.Assignment.Installation.HeldByAnother(vr)
-	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.stateOf(owner) != s || !r.isOf(s, vr) {
+	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.states.of(owner) != s || !r.states.isOf(s, vr) {
 		return false
 	}
 	if s.plan.Generation != vr.Generation || s.plan.Stalled != nil || s.manifest.bodies.dropped || s.attempt.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
@@ -140,13 +140,6 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 	}
 	changed, _ := r.sourcesChanged(vr, s)
 	return !changed
-}
-
-// isOf reports whether a state belongs to a VidraResource, and is still in use.
-func (r *Reconciler) isOf(s *ownerState, vr *v1alpha1.VidraResource) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return s.plan.UID == vr.UID
 }
 
 // connectAgain is connect for a VidraResource that was connected before. It changes nothing. It reports whether

@@ -80,7 +80,7 @@ func (o *objectLoop) work(t *testing.T) {
 }
 
 func (o *objectLoop) objectOf(name string) *plan.Object {
-	return o.states[faulty].plan.Objects[object.Identity{GroupKind: fixture.ConfigMapKind.GroupKind(), Namespace: "default", Name: name}]
+	return o.states.all[faulty].plan.Objects[object.Identity{GroupKind: fixture.ConfigMapKind.GroupKind(), Namespace: "default", Name: name}]
 }
 
 // TestConverge: an edit of an object whose configuration is applied is reverted without a reconcile, and reported at once. All else is
@@ -105,7 +105,7 @@ func TestConverge(t *testing.T) {
 			t.Helper()
 			o.edit(t, colors("b"))
 		}, handedOver: true},
-		"OtherVidraResource": {reason: "Its name is that of another one now.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].plan.UID = "former" }, handedOver: true},
+		"OtherVidraResource": {reason: "Its name is that of another one now.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].plan.UID = "former" }, handedOver: true},
 		"Suspended": {reason: "Edits of suspended VidraResources stay.", before: func(t *testing.T, o *objectLoop) {
 			t.Helper()
 			vr := o.get(t)
@@ -116,11 +116,11 @@ func TestConverge(t *testing.T) {
 			t.Helper()
 			require.NoError(t, o.client.Delete(t.Context(), o.get(t)))
 		}, handedOver: true},
-		"Forgotten":   {reason: "Nothing is known of the objects.", before: func(_ *testing.T, o *objectLoop) { delete(o.states, faulty) }, handedOver: true},
-		"Closed":      {reason: "Another shard may reconcile it.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].lane.close() }, handedOver: true},
-		"Outdated":    {reason: "Its state is made anew.", before: func(_ *testing.T, o *objectLoop) { o.restartState(faulty) }, handedOver: true},
-		"Unbegun":     {reason: "The reconcile before it failed.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].attempt.unbegun = true }, handedOver: true},
-		"Unread":      {reason: "The manifest could not be read.", before: func(_ *testing.T, o *objectLoop) { o.states[faulty].plan.Stalled = &object.Failure{} }, handedOver: true},
+		"Forgotten":   {reason: "Nothing is known of the objects.", before: func(_ *testing.T, o *objectLoop) { delete(o.states.all, faulty) }, handedOver: true},
+		"Closed":      {reason: "Another shard may reconcile it.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].lane.close() }, handedOver: true},
+		"Outdated":    {reason: "Its state is made anew.", before: func(_ *testing.T, o *objectLoop) { o.states.restart(faulty) }, handedOver: true},
+		"Unbegun":     {reason: "The reconcile before it failed.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].attempt.unbegun = true }, handedOver: true},
+		"Unread":      {reason: "The manifest could not be read.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].plan.Stalled = &object.Failure{} }, handedOver: true},
 		"LeftBehind":  {reason: "The manifest lacks it.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Desired = nil }, handedOver: true},
 		"Unapplied":   {reason: "It is applied by a reconcile.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Entry.Configuration = "former" }, handedOver: true},
 		"Problem":     {reason: "The backoff of a failed object holds.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Fail(v1alpha1.ReasonApplyFailed, "it is refused") }, handedOver: true},
@@ -128,7 +128,7 @@ func TestConverge(t *testing.T) {
 		"Reserved":    {reason: "A reconcile has the object in its hand, and resumes the heal.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Turn.Reserve(nil) }, kept: true},
 		"Refused": {reason: "It is tried again by a reconcile, which reports the problem.", before: func(_ *testing.T, o *objectLoop) { o.denied["a"] = true },
 			done: []string{"a"}, handedOver: true},
-		"Ended": {reason: "Vidra ends.", before: func(_ *testing.T, o *objectLoop) { o.ended = true }, kept: true},
+		"Ended": {reason: "Vidra ends.", before: func(_ *testing.T, o *objectLoop) { o.states.ended = true }, kept: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestConverge(t *testing.T) {
 				require.Equal(t, tc.kept, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
 				_, handedOver := o.Trigger.TakeCauses(faulty).Objects[healOf("a").Key]
 				require.Equal(t, tc.handedOver, handedOver, tc.reason)
-				if s := o.states[faulty]; s != nil {
+				if s := o.states.all[faulty]; s != nil {
 					require.Zero(t, s.lane.healing)
 					require.True(t, s.lane.mu.TryLock(), "the lane is free")
 					s.lane.mu.Unlock()
@@ -164,7 +164,7 @@ func TestHealBesideAReconcile(t *testing.T) {
 			waits <- struct{}{}
 			<-answered
 		}
-		o.states[faulty].plan.Unreported.Heals, o.states[faulty].plan.Schedule.Flush = 1, time.Now()
+		o.states.all[faulty].plan.Unreported.Heals, o.states.all[faulty].plan.Schedule.Flush = 1, time.Now()
 		reconciled := make(chan error)
 		go func() { _, err := o.pass(t); reconciled <- err }()
 		<-waits
@@ -172,7 +172,7 @@ func TestHealBesideAReconcile(t *testing.T) {
 		o.work(t)
 		require.Equal(t, []string{"a"}, o.done, "the heal does not wait")
 		require.Contains(t, o.told, events.ReasonDriftCorrected)
-		require.EqualValues(t, 1, o.states[faulty].plan.Unreported.Heals, "the status that is being written does not count it")
+		require.EqualValues(t, 1, o.states.all[faulty].plan.Unreported.Heals, "the status that is being written does not count it")
 		close(answered)
 		require.NoError(t, <-reconciled)
 		o.writing = nil
@@ -261,7 +261,7 @@ func TestReconcileEndsAfterEarlyTasks(t *testing.T) {
 					o.queue.Done(h)
 				}()
 				<-begun
-				o.states[faulty].attempt.interrupted.Store(true)
+				o.states.all[faulty].attempt.interrupted.Store(true)
 			case "c":
 				close(begun)
 				<-answered
@@ -483,7 +483,7 @@ func TestLane(t *testing.T) {
 func TestHealOfAnObjectThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newObjectLoop(t, colors("a", "b"))
-		s := o.states[faulty]
+		s := o.states.all[faulty]
 		o.deleted(t, "a")
 		h, _, _ := o.queue.GetWithPriority()
 		one := o.beginHeal(t.Context(), h, false)
@@ -508,7 +508,7 @@ func TestAbandonedHeal(t *testing.T) {
 	one := o.beginHeal(t.Context(), healOf("a"), false)
 	require.NotNil(t, one)
 	o.abandonHeal(healOf("a"), one)
-	require.Zero(t, o.states[faulty].lane.healing)
+	require.Zero(t, o.states.all[faulty].lane.healing)
 	require.True(t, o.Trigger.TakeCauses(faulty).Objects[healOf("a").Key].Unanswered)
 }
 
@@ -525,7 +525,7 @@ func TestCauseThatAHealHasReverted(t *testing.T) {
 		o.Trigger.RequeueCauses(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{healOf("a").Key: {Deleted: true, Since: held}}})
 		require.Empty(t, o.mustPass(t))
 		require.Empty(t, o.told)
-		require.EqualValues(t, 1, o.states[faulty].plan.Unreported.Heals)
+		require.EqualValues(t, 1, o.states.all[faulty].plan.Unreported.Heals)
 		delete(o.kept, "a")
 		require.Equal(t, []string{"a"}, o.mustPass(t, "a"), "a later change is reverted")
 	})
@@ -608,7 +608,7 @@ func TestLabelOfAnotherShard(t *testing.T) {
 				}
 				require.Equal(t, tc.later, o.mustPass(t), "%s That is reported.", tc.reason)
 				tc.now = shardReader{labels: map[string]string{"team": "one"}}
-				o.states[faulty].plan.Schedule.Retry = time.Now()
+				o.states.all[faulty].plan.Schedule.Retry = time.Now()
 				require.Contains(t, o.mustPass(t), "a", "The cause waits until it is known.")
 			})
 		})

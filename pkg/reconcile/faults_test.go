@@ -21,6 +21,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -31,6 +32,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -103,7 +105,7 @@ func newLab(t *testing.T, text string) *lab {
 // requireApart requires that the lane of the VidraResource is not locked by the reconcile that sends a request.
 func (l *lab) requireApart(t *testing.T) {
 	t.Helper()
-	if s := l.stateOf(faulty); s != nil {
+	if s := l.states.of(faulty); s != nil {
 		require.False(t, s.lane.entered, "a request is sent apart")
 	}
 }
@@ -113,7 +115,8 @@ func (l *lab) restart() {
 	index := trigger.NewIndex()
 	l.Reconciler = &Reconciler{
 		Client: l.client, API: l.client, Local: l, Watches: l, Recorder: l, Index: index, Trigger: trigger.NewFactory(index), Parallel: 1, Inventories: &status.Inventories{},
-		Metadata: metadatafake.NewSimpleMetadataClient(l.client.Scheme()),
+		Metadata:  metadatafake.NewSimpleMetadataClient(l.client.Scheme()),
+		recompute: flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS),
 	}
 }
 
@@ -311,7 +314,7 @@ func TestForeignObjectCostsNoWrites(t *testing.T) {
 	require.Equal(t, []string{"status", "a", "status"}, l.mustPass(t))
 	require.False(t, l.ready(t))
 	for range 3 {
-		l.states[faulty].plan.Schedule.Retry = time.Now()
+		l.states.all[faulty].plan.Schedule.Retry = time.Now()
 		require.Empty(t, l.mustPass(t), "a problem that stays is written once")
 	}
 	require.Len(t, l.get(t).Status.ManagedResources, 1, "what is somebody else's is not in the inventory")
@@ -387,7 +390,7 @@ func TestEventsDoNotRetryWhatFailed(t *testing.T) {
 	}
 	require.Equal(t, 20, heals, "everything else heals at full speed")
 	require.LessOrEqual(t, tries, 2, "what failed waits for its time")
-	require.LessOrEqual(t, l.states[faulty].plan.Schedule.Retries, 2, "and its time is not pushed away")
+	require.LessOrEqual(t, l.states.all[faulty].plan.Schedule.Retries, 2, "and its time is not pushed away")
 }
 
 func TestStringDataIsOurs(t *testing.T) {
@@ -414,10 +417,10 @@ func TestConflictIsNoLostInventory(t *testing.T) {
 	vr = l.get(t)
 	vr.Finalizers = []string{l.Assignment.Installation.Finalizer()}
 	require.NoError(t, l.client.Update(t.Context(), vr))
-	l.restartState(faulty)
+	l.states.restart(faulty)
 	require.False(t, recovers(), "this process has seen it without a finalizer")
 	l.restart()
 	require.True(t, recovers(), "another process may have applied its objects")
-	l.restartState(faulty)
+	l.states.restart(faulty)
 	require.True(t, recovers())
 }

@@ -25,12 +25,12 @@ import (
 // most until ctx ends, and must only be called by the leader, which may
 // write statuses. Its error names the unreported rest.
 func (r *Reconciler) Flush(ctx context.Context) error {
-	if err := r.end(ctx); err != nil {
+	if err := r.states.end(ctx); err != nil {
 		return err
 	}
 	r.flushing.Lock()
 	defer r.flushing.Unlock()
-	states := r.allStates()
+	states := r.states.list()
 	owners := slices.Collect(maps.Keys(states))
 	failed := make([]error, len(owners))
 	apply.Parallel(r.limit(), len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
@@ -40,24 +40,17 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// allStates returns the states of all VidraResources, once all reconciles have ended.
-func (r *Reconciler) allStates() map[trigger.Owner]*ownerState {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.states)
-}
-
 // FlushEvents is Flush without writes of the status, so that a process that
 // has stopped leading may call it. Its error names the heals that no status counts, and is
 // nil if Flush has reported everything before.
 func (r *Reconciler) FlushEvents(ctx context.Context) error {
-	if err := r.end(ctx); err != nil {
+	if err := r.states.end(ctx); err != nil {
 		return err
 	}
 	r.flushing.Lock()
 	defer r.flushing.Unlock()
 	var uncounted []error
-	for owner, s := range r.allStates() {
+	for owner, s := range r.states.list() {
 		r.flushEvents(owner, s)
 		if s.plan.Unreported.Heals > 0 {
 			uncounted = append(uncounted, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.plan.Unreported.Heals))
@@ -68,7 +61,7 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 
 // reportLast reports the results of reconciles of a VidraResource that has left the shard, before it is forgotten.
 func (r *Reconciler) reportLast(ctx context.Context, owner trigger.Owner) {
-	s := r.stateOf(owner)
+	s := r.states.of(owner)
 	if s == nil || r.Assignment.Shard == "" {
 		return
 	}
@@ -110,33 +103,4 @@ func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	}
 	r.record(owner, regarding, s.plan.Status, s.plan.Status, s.plan.PendingEvents)
 	s.plan.PendingEvents = nil
-}
-
-// begin reports whether a reconcile may begin; r.running.Done must be called when it ends.
-func (r *Reconciler) begin() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended {
-		return false
-	}
-	r.running.Add(1)
-	return true
-}
-
-// end prevents reconciles from beginning, and waits until all have ended or ctx ends.
-func (r *Reconciler) end(ctx context.Context) error {
-	r.mu.Lock()
-	r.ended = true
-	r.mu.Unlock()
-	idle := make(chan struct{})
-	go func() {
-		r.running.Wait()
-		close(idle)
-	}()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("reconciles still run, and what they did is not reported: %w", ctx.Err())
-	}
 }

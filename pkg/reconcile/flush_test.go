@@ -31,8 +31,8 @@ func unwritten(t *testing.T) *lab {
 	l := newLab(t, colors("a"))
 	l.mustPass(t)
 	l.Recorder = ordered{l}
-	l.states[faulty].plan.Schedule.Flush = time.Now()
-	l.states[faulty].plan.Unreported.Heals = 1
+	l.states.all[faulty].plan.Schedule.Flush = time.Now()
+	l.states.all[faulty].plan.Unreported.Heals = 1
 	l.failWrites = 1
 	_, err := l.pass(t, "a")
 	require.Error(t, err)
@@ -83,9 +83,9 @@ func TestFlush(t *testing.T) {
 			l := unwritten(t)
 			l.failWrites, l.failure = tc.failWrites, tc.failure
 			l.writing = func() {
-				free := l.mu.TryLock()
+				free := l.states.mu.TryLock()
 				require.True(t, free, "events of VidraResources are handled meanwhile")
-				l.mu.Unlock()
+				l.states.mu.Unlock()
 			}
 			err := tc.flush(t.Context(), l)
 			if tc.err == "" {
@@ -109,7 +109,7 @@ func TestFlush(t *testing.T) {
 func TestFlushEndsTheReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := unwritten(t)
-		require.True(t, l.begin(), "a pass is under way")
+		require.True(t, l.states.begin(), "a pass is under way")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.ErrorContains(t, l.FlushEvents(ctx), "reconciles still run")
@@ -119,7 +119,7 @@ func TestFlushEndsTheReconciles(t *testing.T) {
 		go func() { flushed <- l.Flush(t.Context()) }()
 		synctest.Wait()
 		require.Empty(t, l.done)
-		l.running.Done()
+		l.states.running.Done()
 		require.NoError(t, <-flushed)
 		require.Contains(t, l.done, events.ReasonDriftCorrected)
 

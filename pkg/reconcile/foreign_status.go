@@ -11,7 +11,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
-	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // restoreInterval is the least time between two restorations of a status that another
@@ -26,10 +25,7 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 	if !ok || !is || equality.Semantic.DeepEqual(before.Status, after.Status) {
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.states[trigger.Owner{Name: after.Name}]
-	return s != nil && s.plan.UID == after.UID && s.writes.Seen(after.ResourceVersion)
+	return r.states.seen(after)
 }
 
 // noteConflict has the next reconcile read the VidraResource from the API server, and make its state anew, if err is the conflict of a write of it: the
@@ -37,32 +33,15 @@ func (r *Reconciler) foreignStatus(e event.UpdateEvent) bool {
 func (p *pass) noteConflict(err error) {
 	if apierrors.IsConflict(err) {
 		p.reconciler.caughtUp.conflicted(p.plan.VR)
-		p.reconciler.restartState(p.plan.Settings.Claimant.Owner)
-	}
-}
-
-// beginWrite notes that this process is about to write a status.
-func (r *Reconciler) beginWrite(s *ownerState) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.writes.Begin()
-}
-
-// endWrite notes the version that the write of a status has made; empty if it failed.
-func (r *Reconciler) endWrite(owner trigger.Owner, s *ownerState, version string) {
-	r.mu.Lock()
-	foreign := s.writes.End(version)
-	r.mu.Unlock()
-	if foreign {
-		r.Trigger.EnqueueAll(owner)
+		p.reconciler.states.restart(p.plan.Settings.Claimant.Owner)
 	}
 }
 
 // restores returns the status as another client wrote it, if it is written again for that reason, and otherwise
 // when that is due, if ever.
 func (p *pass) restores(ctx context.Context) (foreign *v1alpha1.VidraResourceStatus, later time.Time) {
-	p.reconciler.mu.Lock()
-	defer p.reconciler.mu.Unlock()
+	p.reconciler.states.mu.Lock()
+	defer p.reconciler.states.mu.Unlock()
 	w := &p.state.writes
 	if !w.Foreign {
 		return nil, time.Time{}

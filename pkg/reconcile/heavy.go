@@ -48,7 +48,7 @@ func (r *Reconciler) keepBodies(s *ownerState) {
 // isHeavy reports whether a reconcile of vr for causes may parse or apply more than
 // limits.LightWeight.
 func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes) bool {
-	s := r.stateOf(owner)
+	s := r.states.of(owner)
 	if s != nil {
 		s.lane.enter()
 		defer s.lane.leave()

@@ -57,11 +57,11 @@ func TestIsHeavy(t *testing.T) {
 			t.Parallel()
 			vr := &v1alpha1.VidraResource{}
 			vr.UID, vr.Generation, vr.Spec.Manifest, vr.Spec.ManifestFrom = "uid", 2, tc.manifest, tc.from
-			r := &Reconciler{states: map[trigger.Owner]*ownerState{}}
+			r := &Reconciler{states: ownerStates{all: map[trigger.Owner]*ownerState{}}}
 			if tc.read > 0 {
 				s := &ownerState{plan: plan.State{UID: "uid", Generation: 2}, manifest: manifestState{bodies: bodies{weight: tc.read}}}
 				s.plan.SetManifest(objects)
-				r.states[faulty] = s
+				r.states.all[faulty] = s
 			}
 			require.Equal(t, tc.want, r.isHeavy(faulty, vr, tc.causes), tc.reason)
 		})

@@ -137,7 +137,8 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	return nil, false
 }
 
-// isRead reports whether the state has the manifest of the spec and its sources, resolved with the kinds and rights as they are now.
+// isRead reports whether the state has the manifest, or the obstacle to it that only the author can end, for the spec, the sources, the kinds and
+// the rights as they are now.
 func (p *pass) isRead() bool {
 	s := p.state
 	if !s.manifest.isLatest(p.waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || s.plan.Generation != p.plan.VR.Generation || p.plan.Scope.Sources {

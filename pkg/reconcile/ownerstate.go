@@ -1,7 +1,12 @@
 package reconcile
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +21,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // resolvable are the reasons of problems that end when the manifest is read.
@@ -120,4 +126,129 @@ func (s *ownerState) inherit(old *ownerState) {
 	old.plan.DropFoundAgain()
 	s.plan.PendingEvents, s.plan.Unreported.Heals, s.plan.Unreported.History = old.plan.PendingEvents, old.plan.Unreported.Heals, old.plan.Unreported.History
 	s.plan.Unreported.LastHeal, s.plan.Unreported.HealedAt, s.plan.Schedule.Flush = old.plan.Unreported.LastHeal, old.plan.Unreported.HealedAt, old.plan.Schedule.Flush
+}
+
+// ownerStates has the states of all VidraResources, and the reconciles and heals that work on them. The zero value is ready. It is safe for
+// concurrent use.
+type ownerStates struct {
+	// mu guards all and ended, and the UIDs and the writes of each state.
+	mu  sync.Mutex
+	all map[trigger.Owner]*ownerState
+	// ended reports that no reconcile begins any more; running are those that run. None is
+	// added once ended is true.
+	ended   bool
+	running sync.WaitGroup
+}
+
+// begin reports whether a reconcile may begin; running.Done must be called when it ends.
+func (s *ownerStates) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.running.Add(1)
+	return true
+}
+
+// end prevents reconciles from beginning, and waits until all have ended or ctx ends.
+func (s *ownerStates) end(ctx context.Context) error {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("reconciles still run, and what they did is not reported: %w", ctx.Err())
+	}
+}
+
+// of returns the state of a VidraResource, or nil.
+func (s *ownerStates) of(owner trigger.Owner) *ownerState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[owner]
+}
+
+// list returns the states of all VidraResources, once all reconciles have ended.
+func (s *ownerStates) list() map[trigger.Owner]*ownerState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.all)
+}
+
+// current returns the state that belongs to a VidraResource as the cache has it; nil if it is to be made.
+func (s *ownerStates) current(owner trigger.Owner, vr *v1alpha1.VidraResource) *ownerState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if is := s.all[owner]; is != nil && is.plan.UID == vr.UID && !is.writes.Outdated(is.plan.Status, vr) {
+		return is
+	}
+	return nil
+}
+
+// renew makes the state of a VidraResource.
+func (s *ownerStates) renew(owner trigger.Owner, vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[trigger.Owner]*ownerState{}
+	}
+	is := newOwnerState(vr, keys)
+	if old := s.all[owner]; old != nil && cmp.Or(old.plan.UID, old.outdated) == vr.UID {
+		is.inherit(old)
+	}
+	s.all[owner] = is
+	return is
+}
+
+// isOf reports whether a state belongs to a VidraResource, and is still in use.
+func (s *ownerStates) isOf(is *ownerState, vr *v1alpha1.VidraResource) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return is.plan.UID == vr.UID
+}
+
+// restart has the next reconcile of a VidraResource begin from the contents of the cache.
+func (s *ownerStates) restart(owner trigger.Owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if is := s.all[owner]; is != nil {
+		is.plan.UID, is.outdated = "", cmp.Or(is.plan.UID, is.outdated)
+	}
+}
+
+// forget forgets the state of a VidraResource.
+func (s *ownerStates) forget(owner trigger.Owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, owner)
+}
+
+// seen notes an event that shows another status of a VidraResource, and reports whether another client wrote it.
+func (s *ownerStates) seen(vr *v1alpha1.VidraResource) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := s.all[trigger.Owner{Name: vr.Name}]
+	return is != nil && is.plan.UID == vr.UID && is.writes.Seen(vr.ResourceVersion)
+}
+
+// beginWrite notes that this process is about to write a status.
+func (s *ownerStates) beginWrite(is *ownerState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is.writes.Begin()
+}
+
+// endWrite notes the version that the write of a status has made; empty if it failed. It reports whether another client wrote meanwhile.
+func (s *ownerStates) endWrite(is *ownerState, version string) (foreign bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return is.writes.End(version)
 }

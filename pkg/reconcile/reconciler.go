@@ -1,13 +1,11 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -109,13 +107,10 @@ type Reconciler struct {
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 
-	// mu guards states and ended.
-	mu     sync.Mutex
-	states map[trigger.Owner]*ownerState
-	// ended reports that no reconcile begins any more; running are those that run. None is
-	// added once ended is true.
-	ended   bool
-	running sync.WaitGroup
+	// states are the states of the VidraResources.
+	states ownerStates
+	// processKeys are the keys without DigestKeys.
+	processKeys seal.Store
 	// flushing is held during the report of the last results of reconciles.
 	flushing sync.Mutex
 	// gate bounds the objects with requests in flight; nil without bounds.
@@ -127,10 +122,10 @@ type Reconciler struct {
 // Reconcile reconciles a VidraResource once, unless Flush or FlushEvents was called.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	return r.workers.Run(req.NamespacedName, func() (reconcile.Result, error) {
-		if !r.begin() {
+		if !r.states.begin() {
 			return reconcile.Result{}, nil
 		}
-		defer r.running.Done()
+		defer r.states.running.Done()
 		return r.reconcile(ctx, req.NamespacedName)
 	}, func() { r.interrupt(ctx, req.NamespacedName) })
 }
@@ -138,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // interrupt has the reconcile of a VidraResource that runs send no requests about further objects, if its spec or a source of its manifest
 // has changed since.
 func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
-	s := r.stateOf(owner)
+	s := r.states.of(owner)
 	if s == nil {
 		return
 	}
@@ -168,7 +163,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		return reconcile.Result{}, err
 	}
 	if returned { // another shard may have changed its objects and its inventory
-		r.restartState(owner)
+		r.states.restart(owner)
 		r.Trigger.Release(owner)
 	}
 	vr, err := r.caughtUp.latest(ctx, r.Metadata.Resource(v1alpha1.Resource), r.API, vr, r.Assignment.Has)
@@ -215,14 +210,14 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	p.leavePlaces = func() { exit(); exitHeavy() }
 	defer p.state.lane.leave()
 	if !reconciled {
-		defer r.restartState(owner) // it may be given back
+		defer r.states.restart(owner) // it may be given back
 	}
 	if !reconciled || !vr.DeletionTimestamp.IsZero() {
 		return p.finalize(ctx)
 	}
 	if other, waits := r.Assignment.Installation.HeldByAnother(vr); waits && !held {
 		p.state.lane.closeLocked()
-		defer r.restartState(owner) // the other installation changes the inventory
+		defer r.states.restart(owner) // the other installation changes the inventory
 		return p.awaitRelease(ctx, other)
 	}
 	if p.finalizer.missing = !held; len(p.state.plan.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
@@ -236,30 +231,16 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 
 // ownerState finds or makes the state of a VidraResource.
 func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys seal.Keys) (s *ownerState, first bool) {
-	r.mu.Lock()
-	if s := r.states[owner]; s != nil && s.plan.UID == vr.UID && !s.writes.Outdated(s.plan.Status, vr) {
-		r.mu.Unlock()
+	if s := r.states.current(owner, vr); s != nil {
 		return s, false
 	}
-	r.mu.Unlock()
 	r.endHeals(owner) // what they report is inherited
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.states == nil {
-		r.states = map[trigger.Owner]*ownerState{}
-		r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
-	}
-	s = newOwnerState(vr, keys)
-	if old := r.states[owner]; old != nil && cmp.Or(old.plan.UID, old.outdated) == vr.UID {
-		s.inherit(old)
-	}
-	r.states[owner] = s
-	return s, true
+	return r.states.renew(owner, vr, keys), true
 }
 
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
-	r.forgetState(owner)
+	r.states.forget(owner)
 	r.Inventories.Forget(owner.Name)
 	r.namespaces.Set(owner, func(func(string) bool) {})
 	r.sources.Release(owner)
@@ -277,46 +258,20 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 }
 
 // Known reports whether the operator has a state of a VidraResource. It takes the lock of all states.
-func (r *Reconciler) Known(owner trigger.Owner) bool { return r.stateOf(owner) != nil }
+func (r *Reconciler) Known(owner trigger.Owner) bool { return r.states.of(owner) != nil }
 
 // endHeals has no heal of an object of a VidraResource begin any more, and waits for those that run. A new state begins
 // them again.
 func (r *Reconciler) endHeals(owner trigger.Owner) {
-	if s := r.stateOf(owner); s != nil {
+	if s := r.states.of(owner); s != nil {
 		s.lane.close()
-	}
-}
-
-// stateOf returns the state of a VidraResource, or nil.
-func (r *Reconciler) stateOf(owner trigger.Owner) *ownerState {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.states[owner]
-}
-
-// forgetState forgets the state of a VidraResource.
-func (r *Reconciler) forgetState(owner trigger.Owner) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.states, owner)
-}
-
-// restartState has the next reconcile begin from the contents of the cache.
-func (r *Reconciler) restartState(owner trigger.Owner) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s := r.states[owner]; s != nil {
-		s.plan.UID, s.outdated = "", cmp.Or(s.plan.UID, s.outdated)
 	}
 }
 
 // digestKeys returns the keys of the reconciler.
 func (r *Reconciler) digestKeys(ctx context.Context) (seal.Keys, error) {
-	r.mu.Lock()
 	if r.DigestKeys == nil {
-		r.DigestKeys = &seal.Store{Log: logr.Discard()}
+		return r.processKeys.Get(ctx)
 	}
-	keys := r.DigestKeys
-	r.mu.Unlock()
-	return keys.Get(ctx)
+	return r.DigestKeys.Get(ctx)
 }

@@ -102,8 +102,8 @@ func TestUntoldAtTheEnd(t *testing.T) {
 
 			// A state that is made anew, from the status, finds it again as well.
 			p.state.lane.leave()
-			l.restartState(faulty)
-			l.restartState(faulty) // as after two conflicts in one reconcile
+			l.states.restart(faulty)
+			l.states.restart(faulty) // as after two conflicts in one reconcile
 			renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()}).state
 			require.Len(t, renewed.plan.PendingEvents, len(once))
 			require.Equal(t, types.UID("vr"), renewed.plan.UID)

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -28,6 +30,7 @@ import (
 // the trigger names, and the loop of objects. workers is the number of reconciles at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
+	r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
 	r.sources.Kinds, r.sources.Changed = source.Objects(r.Metadata), r.Trigger.EnqueueAll
 	maps.Copy(r.sources.Kinds, r.Artifacts)
 	r.named.Cache, r.named.API, r.named.Metadata, r.named.Sources, r.named.Parts = r.Client, r.API, r.Metadata, &r.sources, r.partsOf

@@ -130,16 +130,18 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: p.plan.VR.Name, ResourceVersion: p.plan.VR.ResourceVersion}}
 	changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	p.reconciler.Inventories.Write(p.plan.VR.Name, written.ManagedResources)
-	p.reconciler.beginWrite(s)
+	p.reconciler.states.beginWrite(s)
 	s.lane.apart(func() {
 		err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
 			return p.reconciler.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
 		})
 	})
+	version := changed.ResourceVersion
 	if err != nil {
-		p.reconciler.endWrite(p.plan.Settings.Claimant.Owner, s, "")
-	} else {
-		p.reconciler.endWrite(p.plan.Settings.Claimant.Owner, s, changed.ResourceVersion)
+		version = ""
+	}
+	if p.reconciler.states.endWrite(s, version) {
+		p.reconciler.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
 	}
 	p.noteConflict(err)
 	switch {

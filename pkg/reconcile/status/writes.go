@@ -16,7 +16,7 @@ const handoverTime = time.Minute
 // maxWrites is how many own writes of a status are remembered whose events are still to come.
 const maxWrites = 64
 
-// Writes distinguishes the writes of a status by this process from the writes of other clients. Reconciler.mu guards it.
+// Writes distinguishes the writes of a status by this process from the writes of other clients. The lock of all states guards it.
 type Writes struct {
 	// Begun is when this process read the status, in the version Read. Written reports that it has
 	// written it since, and attempted that it may have.
