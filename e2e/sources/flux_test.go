@@ -233,6 +233,44 @@ func TestFluxHold(t *testing.T) {
 	require.Len(t, cluster.GetVidraResource(t, ns).Status.Revision.Kept, 3)
 }
 
+// TestFluxHoldWhileUnreadable: a hold that begins while the artifact cannot be fetched is the reason that the new revision waits, and remains it
+// while edits are reverted, also after a restart. Its end applies the revision.
+func TestFluxHoldWhileUnreadable(t *testing.T) {
+	define(t, "GitRepository")
+	p := newProducer(t)
+	ns := cluster.NewNamespace(t)
+	source := newSource(t, "GitRepository", ns, "app")
+	p.publish(t, source, "v1", map[string]string{"a.yaml": suite.Greeting("one", "first")})
+	cluster.NewVidraResource(t, ns, "", from("GitRepository", "app", ""))
+	cluster.AwaitReadyFor(t, patience, ns)
+	p.setBroken(http.StatusServiceUnavailable)
+	p.publish(t, source, "v2", map[string]string{"a.yaml": suite.Greeting("one", "second")})
+	cluster.AwaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "v2", "the server answers 503")
+	require.NoError(t, cluster.MergePatch(cluster.GetVidraResource(t, ns), `{"spec":{"revision":{"hold":true}}}`))
+	held := func(stage string) {
+		t.Helper()
+		ready := func(t require.TestingT) metav1.Condition {
+			return suite.Condition(t, cluster.GetVidraResource(t, ns), v1alpha1.ConditionReady)
+		}
+		suite.AwaitFor(t, patience, func(c *assertT) {
+			require.Equal(c, v1alpha1.ReasonRevisionHeld, ready(c).Reason)
+			require.Contains(c, ready(c).Message, "the new revision of the manifest cannot be read: ")
+			require.Contains(c, ready(c).Message, "the server answers 503")
+		})
+		edit(t, ns, "one")
+		awaitGreeting(t, ns, "one", "first")
+		require.Never(t, func() bool { return ready(t).Reason != v1alpha1.ReasonRevisionHeld }, time.Second, 20*time.Millisecond, "%s: the edit changes nothing about the revision", stage)
+	}
+	held("at first")
+	restart(t, func() { edit(t, ns, "one") })
+	awaitGreeting(t, ns, "one", "first")
+	held("after a restart")
+	p.setBroken(0)
+	require.NoError(t, cluster.MergePatch(cluster.GetVidraResource(t, ns), `{"spec":{"revision":null}}`))
+	awaitGreeting(t, ns, "one", "second")
+	cluster.AwaitReadyFor(t, patience, ns)
+}
+
 // TestFluxKustomize: a kustomization is built with the settings of spec.kustomize, and variables of ConfigMaps and Secrets are substituted again
 // when they change. The values of Secrets are withheld.
 func TestFluxKustomize(t *testing.T) {

@@ -101,7 +101,7 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	p.awaitSources(got.NotServed)
 	if why != nil && p.hasApplied() { // what waits is read when it may be applied
 		s.plan.Generation, s.manifest.behind = p.plan.VR.Generation, true
-		s.read.sources, s.revision.unread = p.reconciler.revisionsOf(p.plan.VR), why
+		s.read.failure, s.read.sources, s.revision.unread = nil, p.reconciler.revisionsOf(p.plan.VR), why
 		return nil, false
 	}
 	s.revision.unread = nil
@@ -241,7 +241,7 @@ func (p *pass) recall(ctx context.Context) {
 	if err == nil {
 		var got desired.Parts
 		if got, err = desired.Unpack(p.plan.VR, texts); err == nil && len(got.Parts) > 0 {
-			if why := p.resolve(ctx, got, manifestState{recalled: true, behind: s.manifest.behind, unapplied: s.manifest.unapplied}); why != nil {
+			if why := p.resolve(ctx, got, manifestState{recalled: true}); why != nil {
 				err = errors.New(why.Message)
 			} else {
 				s.plan.Sources = got.Artifacts
