@@ -19,7 +19,15 @@ func (o *Object) Completes(cause trigger.Cause) bool {
 	case entry.Health == v1alpha1.ObjectUnhealthy:
 		return false
 	}
-	return d.RunsOnce && cause.Deleted || cause.Unsure && (cause.Deleted || !o.Exists)
+	return d.RunsOnce && cause.Deleted || cause.Unsure && (cause.Deleted || !o.Sighting.Exists)
+}
+
+// Sighting is the knowledge of this process about the existence of an object.
+type Sighting struct {
+	// Exists reports that this process has seen the object, or has applied it: the event of its deletion follows.
+	Exists bool
+	// missed reports that a resync found the object absent although events missed its deletion.
+	missed bool
 }
 
 // absenceExpected reports whether an object that is absent from its watch is as expected: it is completed, or the event
@@ -28,12 +36,12 @@ func (o *Object) absenceExpected(resync bool) bool {
 	switch {
 	case o.In(v1alpha1.ObjectCompleted):
 		return true
-	case !o.Desired.RemovesItself || !o.Exists || !o.In(v1alpha1.ObjectApplied):
+	case !o.Desired.RemovesItself || !o.Sighting.Exists || !o.In(v1alpha1.ObjectApplied):
 		return false
-	case resync && o.missed:
-		o.Exists, o.missed = false, false
+	case resync && o.Sighting.missed:
+		o.Sighting = Sighting{}
 		return false
 	}
-	o.missed = o.missed || resync
+	o.Sighting.missed = o.Sighting.missed || resync
 	return true
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -30,6 +31,16 @@ type HealthReport struct {
 	Ill []Illness
 	// Invalid is the reason that checks of the spec are ineffective; nil if all have an effect.
 	Invalid error
+}
+
+// healthAnswer is the health of an object in an answer of the API server.
+type healthAnswer struct {
+	// health is nil if a watch shows it.
+	health *trigger.Health
+	// check is the check that computed health; nil for kstatus.
+	check *healthcheck.Check
+	// read reports that the object was read for health, or that this failed.
+	read bool
 }
 
 // Illness is an unhealthy object.
@@ -75,17 +86,17 @@ func (p *Planner) Checkup() {
 			report.Unknown = true // another problem reports that it is not applied
 			continue
 		}
-		health, known := trigger.Health{}, o.lastHealth != nil
+		health, known := trigger.Health{}, o.answer.health != nil
 		o.checked = entry.Health
 		kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
 		seen, evaluated := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(d.ID.GroupKind))
 		evaluated = evaluated && found && synced
-		if known && (!evaluated || !o.healthRead && o.Unobserved) {
-			health = *o.lastHealth
+		if known && (!evaluated || !o.answer.read && o.observation != observed) {
+			health = *o.answer.health
 		} else { // the answer may be older: the first event of a watch may show an object that is Current by then, which is no change
 			health, known = seen, evaluated
-			o.Exists, o.missed = o.Exists || known, o.missed && !known
 			if known {
+				o.Sighting = Sighting{Exists: true}
 				entry.Succeeded = trigger.Succeeded(kept)
 			}
 		}
@@ -113,10 +124,10 @@ func (p *Planner) Checkup() {
 	}
 	if p.Settings.Watched {
 		for _, o := range s.Manifest {
-			if o.healthRead && p.HealthUnknown(o) { // until its next event
+			if o.answer.read && p.HealthUnknown(o) { // until its next event
 				continue
 			}
-			o.lastHealth, o.lastCheck, o.healthRead = nil, nil, false // the watches know from now on
+			o.answer = healthAnswer{} // the watches know from now on
 		}
 	}
 	if old := s.Health; old != nil && p.Now.Before(s.Schedule.health) && len(old.Ill) > 0 && len(report.Ill) > 0 &&
@@ -135,7 +146,7 @@ func (p *Planner) Checkup() {
 // ForgetAnswers forgets the health in answers of the API server, once watches show the objects.
 func (s *State) ForgetAnswers() {
 	for _, o := range s.Manifest {
-		o.lastHealth, o.lastCheck, o.healthRead = nil, nil, false
+		o.answer = healthAnswer{}
 	}
 }
 
@@ -144,7 +155,7 @@ func (s *State) ForgetAnswers() {
 func (p *Planner) RecordHealth(o *Object, live *unstructured.Unstructured) {
 	check := p.Settings.Checks.For(o.ID.GroupKind)
 	health := trigger.CheckHealth(live, check)
-	o.lastHealth, o.lastCheck, o.healthRead = &health, check, false
+	o.answer = healthAnswer{health: &health, check: check}
 }
 
 // NoteHealthRead notes the health of an object that was read because its check is new; err is the error of the read.
@@ -152,10 +163,10 @@ func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err
 	if err == nil {
 		p.RecordHealth(o, live)
 	} else {
-		o.lastHealth = &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}
-		o.lastCheck = p.Settings.Checks.For(o.ID.GroupKind)
+		unreadable := &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}
+		o.answer = healthAnswer{health: unreadable, check: p.Settings.Checks.For(o.ID.GroupKind)}
 	}
-	o.healthRead, o.healthUnread = true, err != nil
+	o.answer.read, o.healthUnread = true, err != nil
 }
 
 // NeedsHealth returns the objects that events and answers have left out since they have a check, or another one. They have to be read. One whose
@@ -167,7 +178,7 @@ func (p *Planner) NeedsHealth() (objects []*Object) {
 	for _, o := range p.State.Manifest {
 		check := p.Settings.Checks.For(o.ID.GroupKind)
 		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
-		if exists && (check != nil || o.lastCheck != nil) && p.HealthUnknown(o) && (o.lastHealth == nil || o.lastCheck != check || o.healthUnread && p.Scope.Resync) {
+		if exists && (check != nil || o.answer.check != nil) && p.HealthUnknown(o) && (o.answer.health == nil || o.answer.check != check || o.healthUnread && p.Scope.Resync) {
 			objects = append(objects, o)
 		}
 	}

@@ -58,12 +58,12 @@ func (s shown) Get(watchregistry.Key, string, string) (obj any, found, synced bo
 func TestHealthInAnswers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		reason     string
-		unobserved bool
-		ill        int
+		reason      string
+		observation observation
+		ill         int
 	}{
-		"shown":     {"The first event of the watch has a later version.", false, 0},
-		"not shown": {"The store has an earlier version.", true, 1},
+		"shown":     {"The first event of the watch has a later version.", observed, 0},
+		"not shown": {"The store has an earlier version.", awaited, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,8 +73,8 @@ func TestHealthInAnswers(t *testing.T) {
 			s := &State{}
 			s.SetManifest([]*desired.Object{d})
 			o := s.Track(d.ID)
-			o.Entry, o.Unobserved = fixture.InState(v1alpha1.ObjectApplied, "1"), tt.unobserved
-			o.lastHealth = &trigger.Health{Status: kstatus.InProgressStatus}
+			o.Entry, o.observation = fixture.InState(v1alpha1.ObjectApplied, "1"), tt.observation
+			o.answer.health = &trigger.Health{Status: kstatus.InProgressStatus}
 			p := &Planner{Env: &Env{Watches: shown{kept}}, Settings: &Settings{Watched: true}, State: s, Scope: Scope{All: true}}
 			p.Checkup()
 			require.Len(t, s.Health.Ill, tt.ill, tt.reason)

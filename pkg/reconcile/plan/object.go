@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
@@ -32,10 +31,8 @@ type Object struct {
 	Problem *object.Failure
 	// AwaitsRelease reports that the problem ends when another VidraResource releases the object, which left its manifest.
 	AwaitsRelease bool
-	// LeftAt is since when the manifest lacks the object, as far as this process knows; zero while it has.
-	LeftAt time.Time
-	// Received reports that the last attempt to remove it found it in the manifest of another VidraResource, or possibly there.
-	Received bool
+	// Departure is zero while the manifest has the object.
+	Departure Departure
 	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
 	// MissingRights are those that the last request that was refused may have lacked.
@@ -46,29 +43,20 @@ type Object struct {
 	Contention *contention.Tracker
 	// Additions describes the additions of users that stay in the object.
 	Additions string
-	// Warnings are the warnings of the API server about the object.
-	Warnings []string
-	// Kept are the fields that the manifest dropped and that other field managers keep.
-	Kept []KeptFields
-	// lastHealth is the health in the last answer of the API server; nil if a watch shows it.
-	lastHealth *trigger.Health
-	// lastCheck is the check that computed lastHealth; nil for kstatus. healthRead reports that the object was read for it, or that this failed:
-	// healthUnread.
-	lastCheck                *healthcheck.Check
-	healthRead, healthUnread bool
+	// Remarks are the remarks for users about the applied object.
+	Remarks Remarks
+	// answer is the health in the last answer of the API server; zero if a watch shows it.
+	answer healthAnswer
+	// healthUnread reports that the last read of the object for its health failed.
+	healthUnread bool
 	// checked is the health that the last checkup found, which the entry may show later.
 	checked v1alpha1.ObjectHealth
-	// WarningsKnown reports that this process has applied the object, so that the warnings in the status are outdated.
-	WarningsKnown bool
-	// Unobserved reports that a watch is still to show the applied object; watching, that its
-	// watch is synced, and is about to.
-	Unobserved, watching bool
-	// Exists reports that this process has seen the object, or has applied it: the event of its deletion follows.
-	Exists bool
+	// observation is the observation of the applied object by its watch.
+	observation observation
+	// Sighting is the knowledge about the existence of the object.
+	Sighting Sighting
 	// Foreign reports that the object exists, that another client created it, and that its annotation has Vidra leave it as it is.
 	Foreign bool
-	// missed reports that a resync found the object absent although events missed its deletion.
-	missed bool
 	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it was
 	// absent, and nil if it is unsuspected.
 	BackstopSuspect *string
@@ -85,6 +73,24 @@ type Object struct {
 	// KindGoneSince is since when the kind of an object that is to be removed is unserved;
 	// zero while it is.
 	KindGoneSince time.Time
+}
+
+// Departure is the departure of an object from the manifest.
+type Departure struct {
+	// At is since when the manifest lacks the object, as far as this process knows.
+	At time.Time
+	// Received reports that the last attempt to remove the object found it in the manifest of another VidraResource, or possibly there.
+	Received bool
+}
+
+// Remarks are remarks for users about an object that leave it as it is.
+type Remarks struct {
+	// Warnings are the warnings of the API server about the object.
+	Warnings []string
+	// Known reports that this process has applied the object, so that the warnings in the status are outdated.
+	Known bool
+	// Kept are the fields that the manifest dropped and that other field managers keep.
+	Kept []KeptFields
 }
 
 // KeptFields are fields that the manifest dropped and that one other field manager keeps, and the warning about them.
@@ -170,14 +176,14 @@ func (s *State) SetManifest(objects []*desired.Object) {
 	for _, d := range objects {
 		o := s.Track(d.ID)
 		s.kinds[d.Key.GVR] = d.ID.GroupKind
-		o.Desired, o.LeftAt, o.Received = d, time.Time{}, false
+		o.Desired, o.Departure = d, Departure{}
 		s.Manifest = append(s.Manifest, o)
 	}
 	s.Others = append(s.Others, before...)
 	others := s.Others[:0]
 	for _, o := range s.Others {
 		if o.Desired == nil {
-			o.Unlisted, o.Warnings, o.WarningsKnown, o.Kept, o.lastHealth, o.lastCheck, o.healthRead, o.checked = nil, nil, false, nil, nil, nil, false, ""
+			o.Unlisted, o.Remarks, o.answer, o.checked = nil, Remarks{}, healthAnswer{}, ""
 			if o.Entry != nil {
 				o.Entry.Health = ""
 			}

@@ -25,7 +25,7 @@ func TestObjectStateLives(t *testing.T) {
 		kept   bool
 	}{
 		"Nothing":    {"Nothing refers to it.", func(*Object) {}, false},
-		"Health":     {"The health of an object that is gone is of no use.", func(o *Object) { o.lastHealth = &trigger.Health{} }, false},
+		"Health":     {"The health of an object that is gone is of no use.", func(o *Object) { o.answer.health = &trigger.Health{} }, false},
 		"Inventory":  {"It has to be removed.", func(o *Object) { o.Entry = fixture.InState(v1alpha1.ObjectApplied, "1") }, true},
 		"Problem":    {"A condition names it.", func(o *Object) { o.Fail(v1alpha1.ReasonKindUnavailable, "no") }, true},
 		"Drift":      {"Its time has to be kept.", func(o *Object) { o.Drift = &Drift{Decision: policy.Leave(policy.BreakGlass, "", time.Now())} }, true},

@@ -5,17 +5,26 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
+// observation is the observation of an applied object by its watch: the watch has shown the object, or need not; it is unsynced; or it is about to.
+type observation int
+
+const (
+	observed observation = iota
+	unobserved
+	awaited
+)
+
 // NoteApplied notes which objects were applied and have to be observed.
 func (p *Planner) NoteApplied(applied []Task) {
 	if !p.Settings.Watched {
 		for o := range p.State.All() {
-			o.Unobserved = false
+			o.observation = observed
 		}
 		return
 	}
 	for _, t := range applied {
 		if t.Why != WhyDrift && t.Known.In(v1alpha1.ObjectApplied) {
-			t.Known.Unobserved, t.Known.watching = true, true
+			t.Known.observation = awaited
 		}
 	}
 }
@@ -25,32 +34,35 @@ func (p *Planner) NoteApplied(applied []Task) {
 func (p *Planner) AwaitsWatches() bool {
 	awaits := false
 	for o := range p.State.All() {
-		if o.Unobserved {
-			var observed bool
-			observed, o.watching = p.isObserved(o)
-			o.Unobserved = !observed
-			awaits = awaits || o.Unobserved && o.watching
+		if o.observation != observed {
+			o.observation = p.observe(o)
+			awaits = awaits || o.observation == awaited
 		}
 	}
 	return awaits
 }
 
-// isObserved reports whether a watch has shown an object as it was applied, and whether it is about to. Objects that left the
-// manifest or failed since need not be shown.
-func (p *Planner) isObserved(o *Object) (observed, watching bool) {
+// observe returns the observation of an object as it was applied. Objects that left the manifest or failed since need not be shown.
+func (p *Planner) observe(o *Object) observation {
 	d := o.Desired
 	if d == nil || !o.In(v1alpha1.ObjectApplied) {
-		return true, false
+		return observed
 	}
 	kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
-	return synced && found && p.Env.Index.HasObserved(p.Settings.Claimant.Owner, d.Key, kept), synced
+	switch {
+	case !synced:
+		return unobserved
+	case found && p.Env.Index.HasObserved(p.Settings.Claimant.Owner, d.Key, kept):
+		return observed
+	}
+	return awaited
 }
 
 // UnobservedObject returns an object that a synced watch is still to show, or nil. An unsynced
 // watch is reported elsewhere.
 func (s *State) UnobservedObject() *v1alpha1.ProblemObject {
 	for _, o := range s.Manifest { // in the order of the manifest, so that it stays the same
-		if o.Unobserved && o.watching {
+		if o.observation == awaited {
 			return object.ProblemObject(o.Desired.GVK, o.ID)
 		}
 	}

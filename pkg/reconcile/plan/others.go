@@ -27,11 +27,11 @@ func (p *Planner) RecordOthers() {
 		}
 		if others, known := p.Env.Index.BeforeEdits(p.Settings.Claimant.Owner, key, kept); known {
 			entry.Others = others.Record(p.Settings.OthersOf(types.UID(entry.UID)))
-			left := slices.DeleteFunc(slices.Clone(o.Kept), func(kept KeptFields) bool { return kept.Paths.Minus(others) == kept.Paths })
-			if len(left) < len(o.Kept) && !p.Scope.All { // a reconcile of all objects reports it
+			left := slices.DeleteFunc(slices.Clone(o.Remarks.Kept), func(kept KeptFields) bool { return kept.Paths.Minus(others) == kept.Paths })
+			if len(left) < len(o.Remarks.Kept) && !p.Scope.All { // a reconcile of all objects reports it
 				p.Env.Trigger.EnqueueAll(p.Settings.Claimant.Owner)
 			}
-			o.Kept = left
+			o.Remarks.Kept = left
 		}
 	}
 }

@@ -79,14 +79,14 @@ func (s *State) WarningProblems() []v1alpha1.Problem {
 	}
 	all := []v1alpha1.Problem{}
 	for _, o := range s.Manifest {
-		texts := o.Warnings
-		for _, kept := range o.Kept {
+		texts := o.Remarks.Warnings
+		for _, kept := range o.Remarks.Kept {
 			texts = append(slices.Clip(texts), kept.Text)
 		}
 		for _, text := range texts {
 			all = append(all, object.ProblemOf(object.ProblemObject(o.Desired.GVK, o.ID), v1alpha1.ReasonWarned, display.Truncate(text, object.MaxReason), v1alpha1.ConditionWarnings))
 		}
-		if len(texts) == 0 && !o.WarningsKnown {
+		if len(texts) == 0 && !o.Remarks.Known {
 			all = append(all, before[o.ID.Subject()]...)
 		}
 	}

@@ -126,10 +126,10 @@ var Settling = RemovalDelay{Time: RemovalSettle, Message: policy.Settling}
 func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []object.Identity {
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
 		o := p.State.Objects[id]
-		if o.LeftAt.IsZero() {
-			o.LeftAt = p.Now
+		if o.Departure.At.IsZero() {
+			o.Departure.At = p.Now
 		}
-		due := o.LeftAt.Add(delay.Time)
+		due := o.Departure.At.Add(delay.Time)
 		if o.In(v1alpha1.ObjectDeleting) || !delay.Endless && !p.Now.Before(due) {
 			return false
 		}

@@ -224,10 +224,10 @@ func TestRemove(t *testing.T) {
 			}, want: Delayed,
 		},
 		"Settles": {
-			reason: "It has just left the manifest of its receiver.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Plan.State.Objects[page].Received = true }, want: Delayed,
+			reason: "It has just left the manifest of its receiver.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Plan.State.Objects[page].Departure.Received = true }, want: Delayed,
 		},
 		"Moves": {
-			reason: "Its receiver applies it.", of: &requests{live: mine(nil)}, before: func(a *Remover) { moved(a); a.Plan.State.Objects[page].LeftAt = time.Now() }, want: Delayed,
+			reason: "Its receiver applies it.", of: &requests{live: mine(nil)}, before: func(a *Remover) { moved(a); a.Plan.State.Objects[page].Departure.At = time.Now() }, want: Delayed,
 		},
 		"Moved": {reason: "Its receiver gets the fields.", of: &requests{live: mine(nil)}, before: moved, want: Released, sent: []string{"edit"}},
 		"Mentioned": {

@@ -32,9 +32,9 @@ func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructur
 	o, now := a.Plan.State.Objects[object.IdentityOf(e)], time.Now()
 	d := &departure{remover: a, key: key, entry: e, of: policy.Departure{
 		Live: live, Wanted: a.exclusions.wanted[live.GetUID()], Owned: a.Applier.Settings.Claimant.Owns(live, e), Orphans: a.Applier.Orphans,
-		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: now, MoveEnds: o.LeftAt.Add(moveTimeout),
+		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: now, MoveEnds: o.Departure.At.Add(moveTimeout),
 	}}
-	if o.Received {
+	if o.Departure.Received {
 		d.of.Settles = now.Add(plan.RemovalSettle)
 	}
 	return d

@@ -113,8 +113,8 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 		o.Problem.Awaited = true
 		return
 	case Delayed:
-		if o.Received = done.decision.Receiver != nil; done.decision.Reason == policy.Unreceived {
-			o.LeftAt = done.decision.Until.Add(-plan.RemovalSettle)
+		if o.Departure.Received = done.decision.Receiver != nil; done.decision.Reason == policy.Unreceived {
+			o.Departure.At = done.decision.Until.Add(-plan.RemovalSettle)
 		}
 		reason, occupied := v1alpha1.ReasonProgressing, done.decision.Reason == policy.Occupied
 		if occupied {

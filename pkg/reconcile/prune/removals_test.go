@@ -174,7 +174,7 @@ func TestRecordRemoval(t *testing.T) {
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "moves", Until: now.Add(time.Minute)}, received: true},
 		},
 		"Unreceived": {
-			reason: "The object settles again, from now.", before: func(o *plan.Object) { o.Received, o.LeftAt = true, now.Add(-time.Hour) },
+			reason: "The object settles again, from now.", before: func(o *plan.Object) { o.Departure.Received, o.Departure.At = true, now.Add(-time.Hour) },
 			done: Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Unreceived, "settles", "", now.Add(plan.RemovalSettle))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "settles", Until: now.Add(plan.RemovalSettle)}, left: now},
 		},
@@ -250,7 +250,7 @@ func TestRecordRemoval(t *testing.T) {
 			a.RecordRemoval(o, tc.done)
 
 			var got want
-			if got.problem, got.gone, got.left, got.received = o.Problem, o.KindGoneSince, o.LeftAt, o.Received; o.Entry != nil {
+			if got.problem, got.gone, got.left, got.received = o.Problem, o.KindGoneSince, o.Departure.At, o.Departure.Received; o.Entry != nil {
 				got.state = o.Entry.State
 			}
 			got.refused, got.missing = o.Refused != nil, o.MissingRights != nil

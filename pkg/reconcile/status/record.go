@@ -110,7 +110,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	}
 	o.Problem, o.Refused, o.Unlisted = nil, nil, nil
 	if r.End == apply.Completed {
-		o.Drift, o.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
+		o.Drift, o.Sighting.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
 		entry.Configuration = r.Task.Object.Configuration // a later one creates it again
 		return
 	}
@@ -146,7 +146,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	p.noteKind(r)
 	o.LastApply = r.Began
 	entry.APIVersion, entry.Kind = r.Task.Object.GVK.GroupVersion().String(), r.Task.Object.GVK.Kind
-	o.Exists, entry.Succeeded = true, ending.Succeeded(r.Applied.Live)
+	o.Sighting.Exists, entry.Succeeded = true, ending.Succeeded(r.Applied.Live)
 	entry.UID, entry.Digest = string(r.Applied.Live.GetUID()), trigger.DigestOf(r.Applied.Live, p.Plan.Settings.Claimant.Manager, false, nil).String()
 	entry.Configuration, entry.Sensitive = r.Task.Object.Configuration, bool(r.Applied.State.Sensitive)
 	if r.Applied.Aggregated != nil {
@@ -296,9 +296,9 @@ func (p *Recorder) RecordWarnings(r apply.Result) {
 	// The answer to the same configuration is known, except after a restart; and an alteration of an object before its revert
 	// needs no second warning.
 	if r.Task.Why == plan.WhyNew || r.Task.Why == plan.WhyChanged {
-		o.Warnings, o.WarningsKnown, o.Kept = nil, true, r.Applied.Kept
+		o.Remarks = plan.Remarks{Known: true, Kept: r.Applied.Kept}
 	}
 	if len(r.Applied.Warnings) > 0 {
-		o.Warnings = r.Applied.Warnings
+		o.Remarks.Warnings = r.Applied.Warnings
 	}
 }
