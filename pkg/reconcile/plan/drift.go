@@ -3,6 +3,8 @@ package plan
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
@@ -70,11 +72,38 @@ func (p *Planner) decide(o *Object) policy.Decision {
 	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfEdit(p.VR, answer, p.Settings.MaxBreakGlass, p.Now))
 }
 
-// Reported reports whether the status that an earlier process wrote has a text about an object. It is unknown for objects that
-// the status leaves out.
-func (s *State) Reported(id object.Identity, text string) bool {
-	message, found := s.Inherited[id.Subject()]
+// Inherited is the drift in a status that an earlier process wrote.
+type Inherited struct {
+	// messages are the messages about the objects.
+	messages map[v1alpha1.Subject]string
+	// InPart reports that the status may have had more.
+	InPart bool
+	// Unjudged reports that the status calls the objects drifted, and that the reconciles of this process are still to compare all of
+	// them: their watches are unsynced.
+	Unjudged bool
+}
+
+func inherited(status v1alpha1.VidraResourceStatus) Inherited {
+	i := Inherited{messages: map[v1alpha1.Subject]string{}, Unjudged: meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDrifted)}
+	i.InPart = status.UnlistedProblems > 0 || i.Unjudged && len(status.Problems) == 0
+	for _, p := range status.Problems {
+		if p.Reason == v1alpha1.ReasonDriftDetected {
+			i.messages[p.Subject()] = p.Message
+		}
+	}
+	return i
+}
+
+// Reported reports whether the status has a text about an object. It is unknown for objects that the status leaves out.
+func (i *Inherited) Reported(id object.Identity, text string) bool {
+	message, found := i.messages[id.Subject()]
 	return !found || message == display.Truncate(text, v1alpha1.MaxProblemMessage)
+}
+
+// ReportedAdditions is Reported for the additions in an object. Of a status that may have had more, all count as reported.
+func (i *Inherited) ReportedAdditions(id object.Identity, text string) bool {
+	message, found := i.messages[id.Subject()]
+	return i.InPart || found && message == display.Truncate(text, v1alpha1.MaxProblemMessage)
 }
 
 // expectAgain ends decisions to leave changes: those whose time is over, or all. The index expects the state of the last

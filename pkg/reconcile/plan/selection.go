@@ -41,7 +41,7 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 	unsynced := false
 	for _, o := range p.State.Manifest {
 		d := o.Desired
-		heals := (o.Turn.Healing() || healed[d.Key]) && !p.State.Unjudged // otherwise the status would lose the additions in it that stay
+		heals := (o.Turn.Healing() || healed[d.Key]) && !p.State.Inherited.Unjudged // otherwise the status would lose the additions in it that stay
 		if _, seen := causes[d.Key]; seen || heals || o.Drift != nil && !o.Drift.Unobserved && p.Settings.Watched {
 			continue // its events report what becomes of it
 		}
@@ -63,7 +63,7 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 			causes[d.Key] = trigger.Cause{Unsure: true}
 		}
 	}
-	p.State.Unjudged = p.State.Unjudged && unsynced
+	p.State.Inherited.Unjudged = p.State.Inherited.Unjudged && unsynced
 	return causes
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,13 +29,8 @@ type State struct {
 	UID types.UID
 	// Status as it was last written. The cache may lag behind it.
 	Status v1alpha1.VidraResourceStatus
-	// Inherited is the drift that the status had when the state was made. InheritedInPart
-	// reports that it may have had more.
-	Inherited       map[v1alpha1.Subject]string
-	InheritedInPart bool
-	// Unjudged reports that the status calls the objects drifted, and that the reconciles of this
-	// process are still to compare all of them: their watches are unsynced.
-	Unjudged bool
+	// Inherited is the drift that the status had when the state was made.
+	Inherited Inherited
 	// Shards are those whose labels the objects have, as far as they were applied.
 	Shards []string
 	// Kubeconfig identifies the kubeconfig of the destination, sealed as the status has it; empty for the
@@ -105,14 +99,7 @@ type Unreported struct {
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
 		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Sources: slices.Clone(vr.Status.Source), Objects: map[object.Identity]*Object{},
-		Inherited: map[v1alpha1.Subject]string{},
-	}
-	s.Unjudged = meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionDrifted)
-	s.InheritedInPart = s.Status.UnlistedProblems > 0 || s.Unjudged && len(s.Status.Problems) == 0
-	for _, p := range s.Status.Problems {
-		if p.Reason == v1alpha1.ReasonDriftDetected {
-			s.Inherited[p.Subject()] = p.Message
-		}
+		Inherited: inherited(vr.Status),
 	}
 	for i := range s.Status.ManagedResources {
 		entry := s.Status.ManagedResources[i]

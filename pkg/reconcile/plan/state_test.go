@@ -35,7 +35,7 @@ func TestReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := NewState(&v1alpha1.VidraResource{Status: v1alpha1.VidraResourceStatus{Problems: []v1alpha1.Problem{tc.problem}}}, nil)
-			require.Equal(t, tc.want, s.Reported(id, tc.text), tc.reason)
+			require.Equal(t, tc.want, s.Inherited.Reported(id, tc.text), tc.reason)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
-	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -34,9 +33,7 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 	}
 	was := r.Task.Known.Additions
 	r.Task.Known.Additions = text
-	message, inherited := s.Inherited[r.Task.Object.ID.Subject()]
-	inherited = s.InheritedInPart || inherited && message == display.Truncate(text, v1alpha1.MaxProblemMessage)
-	if text != "" && was != text && !inherited {
+	if text != "" && was != text && !s.Inherited.ReportedAdditions(r.Task.Object.ID, text) {
 		p.Plan.Note(events.Change{
 			Action: events.Detected, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(r.Task.Known.Entry.UID)), Fields: r.Additions.Changes, Note: text,
 		})
@@ -64,7 +61,7 @@ func (p *Recorder) recordObserved(r apply.Result) {
 		entry.State = v1alpha1.ObjectApplied
 		return
 	}
-	reported := entry.State == v1alpha1.ObjectDrifted && (known && before.Text() == now.Text() || !known && s.Reported(r.Task.Object.ID, now.Text()))
+	reported := entry.State == v1alpha1.ObjectDrifted && (known && before.Text() == now.Text() || !known && s.Inherited.Reported(r.Task.Object.ID, now.Text()))
 	entry.State = v1alpha1.ObjectDrifted
 	if !reported {
 		p.Plan.Note(events.Change{

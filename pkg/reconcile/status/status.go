@@ -91,7 +91,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
 	}
 	o.objects, o.unmatched = s.ObjectProblems(p.Plan.PendingDrift), s.Unmatched
-	o.unjudged = s.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
+	o.unjudged = s.Inherited.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
 	o.suspended, o.waits, o.wait = p.Plan.VR.Spec.Suspend, p.Plan.Waits, p.Plan.VR.Spec.Wait
 	if o.suspended && len(s.Status.Problems) > 0 {
 		o.wanted = s.Subjects()
@@ -100,8 +100,8 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	if unknown := o.Blocked != nil || o.Stalled != nil && !o.Compared; unknown && !s.Emptied && len(s.Status.ManagedResources) > 0 { // the annotation may have others
 		o.entries = slices.Clone(s.Status.ManagedResources)
 	}
-	if p.Plan.Scope.All && !o.unread() && !s.Unjudged {
-		s.InheritedInPart = false // all objects were compared
+	if p.Plan.Scope.All && !o.unread() && !s.Inherited.Unjudged {
+		s.Inherited.InPart = false // all objects were compared
 	}
 }
 

@@ -271,13 +271,13 @@ func TestHealthWhileDeleting(t *testing.T) {
 // objects were compared.
 func TestInheritedInPart(t *testing.T) {
 	t.Parallel()
-	s := &plan.State{InheritedInPart: true}
+	s := &plan.State{Inherited: plan.Inherited{InPart: true}}
 	p := Recorder{Plan: &plan.Planner{Settings: &plan.Settings{}, VR: &v1alpha1.VidraResource{}, State: s}}
 	p.Conclusion(&Outcome{})
-	require.True(t, s.InheritedInPart, "a revert compares one object")
+	require.True(t, s.Inherited.InPart, "a revert compares one object")
 	p.Plan.Scope.All = true
 	p.Conclusion(&Outcome{Blocked: &object.Failure{}})
-	require.True(t, s.InheritedInPart, "nothing was compared")
+	require.True(t, s.Inherited.InPart, "nothing was compared")
 	p.Conclusion(&Outcome{})
-	require.False(t, s.InheritedInPart)
+	require.False(t, s.Inherited.InPart)
 }
