@@ -21,6 +21,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -66,17 +67,17 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 		p.starting = errors.Is(err, cluster.ErrStarting)
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: err.Error()}
 	}
-	kubeconfig := p.state.plan.Kubeconfig
+	kubeconfig := p.state.plan.Destination.Kubeconfig
 	remote, is := destination.(*cluster.Cluster)
 	isRemote := is && destination != p.reconciler.Local
 	if isRemote {
 		p.reconciler.Watches.AddCluster(remote.Name(), remote)
-		if p.noteKubeconfig(remote); p.state.plan.Kubeconfig != kubeconfig && p.state.plan.ClusterUID != "" {
-			p.state.plan.FormerClusterUID, p.state.plan.ClusterUID = p.state.plan.ClusterUID, "" // of another cluster, as far as is known
-			p.state.plan.FormerKubeconfig = kubeconfig
+		if p.noteKubeconfig(remote); p.state.plan.Destination.Kubeconfig != kubeconfig && p.state.plan.Destination.ClusterUID != "" {
+			p.state.plan.Former = plan.Destination{Kubeconfig: kubeconfig, ClusterUID: p.state.plan.Destination.ClusterUID}
+			p.state.plan.Destination.ClusterUID = "" // of another cluster, as far as is known
 		}
 	} else {
-		p.state.plan.Kubeconfig, p.state.plan.ClusterUID, p.state.plan.FormerClusterUID = "", "", ""
+		p.state.plan.Destination, p.state.plan.Former = plan.Destination{}, plan.Destination{}
 	}
 	p.applier.Destination, p.applier.Settings.Allowed = destination, scope
 	var why *object.Failure
@@ -103,24 +104,24 @@ func (p *pass) noteKubeconfig(remote *cluster.Cluster) {
 		return
 	}
 	place := kubeconfigPlace(p.plan.VR, remote.Name())
-	if was, known := p.state.plan.Keys.Open(place, p.state.plan.Kubeconfig); known && was != digest {
+	if was, known := p.state.plan.Keys.Open(place, p.state.plan.Destination.Kubeconfig); known && was != digest {
 		p.plan.Note(events.Change{Action: events.Rotated, Object: object.ReferenceToOwner(p.plan.VR), Note: fmt.Sprintf(
 			"uses the changed kubeconfig in Secret %s for its destination %s", secret, remote.Name())})
 	}
-	p.state.plan.Kubeconfig = p.state.plan.Keys.Seal(place, digest)
+	p.state.plan.Destination.Kubeconfig = p.state.plan.Keys.Seal(place, digest)
 }
 
 // kubeconfigChanged reports whether a destination has another kubeconfig than a reconcile has noted, so that it may be another cluster, or whether
 // that is still unknown.
 func (p *pass) kubeconfigChanged(destination access.Destination) bool {
-	if p.state.plan.FormerClusterUID != "" {
+	if p.state.plan.Former.ClusterUID != "" {
 		return true
 	}
 	digest := access.KubeconfigOf(destination)
 	if digest == "" { // the local cluster
 		return false
 	}
-	was, known := p.state.plan.Keys.Open(kubeconfigPlace(p.plan.VR, destination.Name()), p.state.plan.Kubeconfig)
+	was, known := p.state.plan.Keys.Open(kubeconfigPlace(p.plan.VR, destination.Name()), p.state.plan.Destination.Kubeconfig)
 	return !known || was != digest
 }
 
@@ -164,8 +165,8 @@ func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigg
 // begin anew: the destination is another cluster, or that is still unknown.
 func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeconfigBefore string) *object.Failure {
 	s := p.state
-	former := types.UID(s.plan.FormerClusterUID)
-	if former == "" && (!p.plan.Scope.All || s.plan.ClusterUID != "" && s.plan.Kubeconfig == kubeconfigBefore) {
+	former := types.UID(s.plan.Former.ClusterUID)
+	if former == "" && (!p.plan.Scope.All || s.plan.Destination.ClusterUID != "" && s.plan.Destination.Kubeconfig == kubeconfigBefore) {
 		return nil
 	}
 	var uid types.UID
@@ -176,10 +177,10 @@ func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeco
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: fmt.Sprintf(
 			"%s has another kubeconfig, and it is not known whether it is the same cluster: %v", remote.Name(), err)}
 	case err != nil: // no right shows it
-		s.plan.FormerClusterUID = ""
+		s.plan.Former = plan.Destination{}
 		return nil
 	}
-	s.plan.ClusterUID, s.plan.FormerClusterUID = string(uid), ""
+	s.plan.Destination.ClusterUID, s.plan.Former = string(uid), plan.Destination{}
 	if former == "" || former == uid {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		p.reconciler.forget(p.plan.Settings.Claimant.Owner)
 		return reconcile.Result{}, nil
 	}
-	s.plan.Shards = p.shards
+	s.plan.Provenance.Shards = p.shards
 	p.listTransferred()
 	if s.plan.Generation != p.plan.VR.Generation || len(s.plan.Manifest)+len(s.plan.Unresolved) > 0 { // what is known of the removals stays known
 		s.adopt(p.plan.VR.Generation, nil, nil)

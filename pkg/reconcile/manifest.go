@@ -130,7 +130,7 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 		return why, false
 	}
 	p.reconciler.Inventories.Accept(p.plan.VR.Name)
-	s.plan.Sources = got.Artifacts
+	s.plan.Provenance.Sources = got.Artifacts
 	p.forgetVersions(old)
 	p.saveRevision(ctx, got)
 	p.returnHeals(ctx)
@@ -244,7 +244,7 @@ func (p *pass) recall(ctx context.Context) {
 			if why := p.resolve(ctx, got, manifestState{recalled: true}); why != nil {
 				err = errors.New(why.Message)
 			} else {
-				s.plan.Sources = got.Artifacts
+				s.plan.Provenance.Sources = got.Artifacts
 				p.reconciler.named.Note(p.plan.VR, nil, s.identities(p.plan.VR))
 				s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
 			}

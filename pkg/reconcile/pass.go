@@ -110,7 +110,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	s, first := r.ownerState(owner, vr, keys)
 	s.lane.enter()
 	shards := v1alpha1.ShardsOf(vr, r.Assignment.Shard)
-	if !slices.Equal(shards, s.plan.Shards) {
+	if !slices.Equal(shards, s.plan.Provenance.Shards) {
 		s.plan.Reread, causes.All = true, true
 	}
 	p := r.passOn(owner, vr, s, shards)
@@ -255,7 +255,7 @@ func (p *pass) awaitHeals(ids []object.Identity) {
 // relabel gives the objects the labels of other shards, if there are any.
 func (p *pass) relabel(ctx context.Context) {
 	s := p.state
-	if slices.Equal(s.plan.Shards, p.shards) {
+	if slices.Equal(s.plan.Provenance.Shards, p.shards) {
 		return
 	}
 	for _, o := range s.plan.Manifest {
@@ -379,7 +379,7 @@ func (p *pass) load() {
 // were applied before are unchanged, and stay in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.plan.Generation, p.state.plan.Stalled = p.plan.VR.Generation, &why
-	p.state.plan.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Inventory()))
+	p.state.plan.Provenance.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Inventory()))
 	for key, cause := range p.plan.Causes.Objects {
 		p.plan.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
 	}

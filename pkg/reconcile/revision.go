@@ -209,7 +209,7 @@ func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 			continue
 		}
 		p.store(resolved, manifestState{revision: revision, source: p.sourceOf(kept)})
-		p.state.plan.Sources = kept.Artifacts
+		p.state.plan.Provenance.Sources = kept.Artifacts
 		return true
 	}
 	return false

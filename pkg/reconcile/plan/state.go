@@ -31,21 +31,12 @@ type State struct {
 	Status v1alpha1.VidraResourceStatus
 	// Inherited is the drift that the status had when the state was made.
 	Inherited Inherited
-	// Shards are those whose labels the objects have, as far as they were applied.
-	Shards []string
-	// Kubeconfig identifies the kubeconfig of the destination, sealed as the status has it; empty for the
-	// local cluster.
-	Kubeconfig string
-	// ClusterUID is the identity of a remote destination; empty if it is unknown, and for the local cluster.
-	ClusterUID string
-	// FormerClusterUID is the identity with the kubeconfig before, FormerKubeconfig, until ClusterUID is known. The status has both until then.
-	FormerClusterUID, FormerKubeconfig string
+	// Provenance is the origin of the applied objects.
+	Provenance Provenance
+	// Destination is the present destination; Former has the kubeconfig before, and is in the status until the cluster of Destination is known.
+	Destination, Former Destination
 	// Emptied reports that the inventory in the status belongs to another cluster.
 	Emptied bool
-	// AppliedAs is the account that read the manifest last, as the status has it.
-	AppliedAs *v1alpha1.AppliedAsStatus
-	// Sources are the revisions of the artifacts that the manifest was last read from, as the status has them.
-	Sources []v1alpha1.SourceStatus
 	// Keys seal the digests of sensitive objects in the status.
 	Keys seal.Keys
 
@@ -83,6 +74,24 @@ type State struct {
 	Unreported    Unreported
 }
 
+// Provenance is the origin of applied objects, as the status has it.
+type Provenance struct {
+	// Shards are those whose labels the objects have, as far as they were applied.
+	Shards []string
+	// AppliedAs is the account that read the manifest last.
+	AppliedAs *v1alpha1.AppliedAsStatus
+	// Sources are the revisions of the artifacts that the manifest was last read from.
+	Sources []v1alpha1.SourceStatus
+}
+
+// Destination identifies a destination, as the status has it. It is zero for the local cluster.
+type Destination struct {
+	// Kubeconfig identifies the kubeconfig, sealed.
+	Kubeconfig string
+	// ClusterUID is the identity of the cluster; empty if it is unknown.
+	ClusterUID string
+}
+
 // Unreported are the heals and edits that are still to be written to the status.
 type Unreported struct {
 	// Heals is the number of reverts that the status is still to count.
@@ -98,8 +107,9 @@ type Unreported struct {
 // NewState returns the state of the objects that the status of a VidraResource has.
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
-		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Shards: vr.Status.Shards, Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Sources: slices.Clone(vr.Status.Source), Objects: map[object.Identity]*Object{},
-		Inherited: inherited(vr.Status),
+		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Objects: map[object.Identity]*Object{}, Inherited: inherited(vr.Status),
+		Provenance:  Provenance{Shards: vr.Status.Shards, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Sources: slices.Clone(vr.Status.Source)},
+		Destination: Destination{Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID},
 	}
 	for i := range s.Status.ManagedResources {
 		entry := s.Status.ManagedResources[i]
@@ -127,14 +137,14 @@ func (s *State) Empty() {
 // the manifest, where the present account may not. The author of the write could use both accounts, as config/restricted
 // requires. The author of a later write need not, so an object that leaves with that is not removed as the former account.
 func (s *State) SetAccount(account string, generation int64) {
-	was := s.AppliedAs
+	was := s.Provenance.AppliedAs
 	for _, o := range s.Manifest {
 		if o.Entry != nil {
 			o.Entry.RemoveAs = ""
 		}
 	}
-	if s.AppliedAs = nil; account != "" {
-		s.AppliedAs = &v1alpha1.AppliedAsStatus{ServiceAccount: account, Generation: generation}
+	if s.Provenance.AppliedAs = nil; account != "" {
+		s.Provenance.AppliedAs = &v1alpha1.AppliedAsStatus{ServiceAccount: account, Generation: generation}
 	}
 	if was == nil || was.ServiceAccount == account || generation > was.Generation+1 {
 		return

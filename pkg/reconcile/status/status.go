@@ -64,13 +64,9 @@ type Outcome struct {
 	watches map[watchregistry.Key]watchregistry.Status
 	// failingSources are the watches of spec.manifestFrom that fail.
 	failingSources map[string]watchregistry.Status
-	// shards are the shards whose labels the objects have; kubeconfig and clusterUID belong to the destination.
-	shards                 []string
-	kubeconfig, clusterUID string
-	// appliedAs is the account that read the manifest last.
-	appliedAs *v1alpha1.AppliedAsStatus
-	// sources are the revisions of the artifacts that the manifest was last read from.
-	sources []v1alpha1.SourceStatus
+	// provenance is the origin of the applied objects; destination is the last destination whose cluster is known.
+	provenance  plan.Provenance
+	destination plan.Destination
 	// Synced reports that this reconcile applied the rest of the manifest.
 	Synced bool
 	now    time.Time
@@ -81,11 +77,11 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.Plan.State
 	o.generation, o.request, o.now = p.Plan.VR.Generation, p.Plan.VR.ReconcileRequest(), p.Plan.Now
 	o.All = p.Plan.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
-	o.watched, o.watches, o.shards, o.kubeconfig, o.clusterUID, o.appliedAs = p.Plan.Settings.Watched, s.Watches, s.Shards, s.Kubeconfig, s.ClusterUID, s.AppliedAs
-	if s.FormerClusterUID != "" { // the next process has to find out, too
-		o.kubeconfig, o.clusterUID = s.FormerKubeconfig, s.FormerClusterUID
+	o.watched, o.watches, o.failingSources = p.Plan.Settings.Watched, s.Watches, s.FailingSources
+	o.provenance, o.destination = s.Provenance, s.Destination
+	if s.Former.ClusterUID != "" { // the next process has to find out, too
+		o.destination = s.Former
 	}
-	o.failingSources, o.sources = s.FailingSources, s.Sources
 	o.Unobserved = s.UnobservedObject()
 	if o.All { // a heal changes none
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
@@ -148,8 +144,8 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		after.LastHandledReconcileAt = o.request
 	}
 	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
-	after.Shards, after.KubeconfigDigest, after.ClusterUID, after.AppliedAs = o.shards, o.kubeconfig, o.clusterUID, o.appliedAs
-	after.Source = o.sources
+	after.Shards, after.AppliedAs, after.Source = o.provenance.Shards, o.provenance.AppliedAs, o.provenance.Sources
+	after.KubeconfigDigest, after.ClusterUID = o.destination.Kubeconfig, o.destination.ClusterUID
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
