@@ -124,8 +124,7 @@ func (s *ownerState) inherit(old *ownerState) {
 	s.inventory.recovers, s.inventory.emptied = s.inventory.recovers && old.inventory.emptied, old.inventory.emptied
 	s.justHeld, s.deletion.noted = old.justHeld, old.deletion.noted
 	old.plan.DropFoundAgain()
-	s.plan.PendingEvents, s.plan.Unreported.Heals, s.plan.Unreported.History = old.plan.PendingEvents, old.plan.Unreported.Heals, old.plan.Unreported.History
-	s.plan.Unreported.LastHeal, s.plan.Unreported.HealedAt, s.plan.Schedule.Flush = old.plan.Unreported.LastHeal, old.plan.Unreported.HealedAt, old.plan.Schedule.Flush
+	s.plan.PendingEvents, s.plan.Unreported, s.plan.Schedule.Flush = old.plan.PendingEvents, old.plan.Unreported, old.plan.Schedule.Flush
 }
 
 // ownerStates has the states of all VidraResources, and the reconciles and heals that work on them. The zero value is ready. It is safe for

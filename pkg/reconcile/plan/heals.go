@@ -9,7 +9,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile/history"
 )
 
 // maxHealFields is how many fields of a kind the status names of the last heal.
@@ -63,7 +62,7 @@ func (s *State) Unwritten() bool { return s.Unreported.Heals > 0 || s.Unreported
 func (s *State) TakeUnreported() Unreported {
 	taken := s.Unreported
 	taken.due = s.Schedule.Flush
-	s.Unreported.Heals, s.Unreported.History, s.Schedule.Flush = 0, history.Pending{}, time.Time{}
+	s.Unreported, s.Schedule.Flush = Unreported{}, time.Time{}
 	return taken
 }
 
