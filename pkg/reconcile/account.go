@@ -26,14 +26,14 @@ func (r *Reconciler) accounts() access.Accounts {
 // an account to read it as was missing.
 func (p *pass) rereadIfAccountAllowed() {
 	if s := p.state; s.accountMissing() {
-		s.plan.Stalled, s.plan.Reread = nil, true
+		s.plan.Read.Stalled, s.plan.Read.Again = nil, true
 	}
 }
 
 // accountMissing reports whether the last reconcile left the manifest unread for want of an
 // account.
 func (s *ownerState) accountMissing() bool {
-	return s.plan.Stalled != nil && s.plan.Stalled.Reason == v1alpha1.ReasonServiceAccountRequired
+	return s.plan.Read.Stalled != nil && s.plan.Read.Stalled.Reason == v1alpha1.ReasonServiceAccountRequired
 }
 
 // enqueueAccounts enqueues the VidraResources that name an account of a namespace whose labels have changed.

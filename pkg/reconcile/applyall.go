@@ -176,7 +176,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 		if refused := new(owners.Refusal); errors.As(errs[i], &refused) {
 			t.Known.Entry = nil
 		}
-		p.state.plan.Reread = p.state.plan.Reread || object.KindGone(errs[i])
+		p.state.plan.Read.Again = p.state.plan.Read.Again || object.KindGone(errs[i])
 	}
 	return todo
 }

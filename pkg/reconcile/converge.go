@@ -135,7 +135,7 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.states.of(owner) != s || !r.states.isOf(s, vr) {
 		return false
 	}
-	if s.plan.Generation != vr.Generation || s.plan.Stalled != nil || s.manifest.bodies.dropped || s.attempt.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Provenance.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
+	if s.plan.Read.Generation != vr.Generation || s.plan.Read.Stalled != nil || s.manifest.bodies.dropped || s.attempt.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Provenance.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
 		return false
 	}
 	changed, _ := r.sourcesChanged(vr, s)
@@ -229,7 +229,7 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 		}
 	}
 	s.plan.PendingEvents = rest
-	now := len(rest) > noted || len(p.plan.PendingDrift) > 0 || s.plan.Reread || o.Problem != nil || o.Drift != nil || o.Entry == nil ||
+	now := len(rest) > noted || len(p.plan.PendingDrift) > 0 || s.plan.Read.Again || o.Problem != nil || o.Drift != nil || o.Entry == nil ||
 		o.Contention.Contended() || !equality.Semantic.DeepEqual(before.Entry, o.Entry) || o.Additions != before.Additions ||
 		!slices.Equal(o.Remarks.Warnings, before.Remarks.Warnings)
 	switch {

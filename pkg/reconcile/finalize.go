@@ -30,7 +30,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	s.plan.Provenance.Shards = p.shards
 	p.listTransferred()
-	if s.plan.Generation != p.plan.VR.Generation || len(s.plan.Manifest)+len(s.plan.Unresolved) > 0 { // what is known of the removals stays known
+	if s.plan.Read.Generation != p.plan.VR.Generation || len(s.plan.Manifest)+len(s.plan.Unresolved) > 0 { // what is known of the removals stays known
 		s.adopt(p.plan.VR.Generation, nil, nil)
 	}
 	objects := len(s.plan.Inventory())

@@ -55,7 +55,7 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	}
 	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others && !causes.Report
 	switch {
-	case s == nil, s.plan.UID != vr.UID, s.plan.Generation != vr.Generation, s.plan.Reread, s.manifest.bodies.dropped:
+	case s == nil, s.plan.UID != vr.UID, s.plan.Read.Generation != vr.Generation, s.plan.Read.Again, s.manifest.bodies.dropped:
 		return len(vr.Spec.ManifestFrom) > 0 || len(vr.Spec.Manifest) > limits.LightText || manifest.Weight(vr.Spec.Manifest) > limits.LightWeight
 	case full:
 		return len(vr.Spec.ManifestFrom) > 0 || s.manifest.bodies.weight > limits.LightWeight

@@ -59,7 +59,7 @@ func TestIsHeavy(t *testing.T) {
 			vr.UID, vr.Generation, vr.Spec.Manifest, vr.Spec.ManifestFrom = "uid", 2, tc.manifest, tc.from
 			r := &Reconciler{states: ownerStates{all: map[trigger.Owner]*ownerState{}}}
 			if tc.read > 0 {
-				s := &ownerState{plan: plan.State{UID: "uid", Generation: 2}, manifest: manifestState{bodies: bodies{weight: tc.read}}}
+				s := &ownerState{plan: plan.State{UID: "uid", Read: plan.Read{Generation: 2}}, manifest: manifestState{bodies: bodies{weight: tc.read}}}
 				s.plan.SetManifest(objects)
 				r.states.all[faulty] = s
 			}

@@ -87,7 +87,7 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	case p.keepsApplied():
 		return nil, false
 	case p.isRead():
-		return s.plan.Stalled, false
+		return s.plan.Read.Stalled, false
 	case p.keepsFailure():
 		return s.read.failure, true
 	}
@@ -100,7 +100,7 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	s.read.unreadable, s.read.at = got.Unreadable, p.plan.Now
 	p.awaitSources(got.NotServed)
 	if why != nil && p.hasApplied() { // what waits is read when it may be applied
-		s.plan.Generation, s.manifest.behind = p.plan.VR.Generation, true
+		s.plan.Read.Generation, s.manifest.behind = p.plan.VR.Generation, true
 		s.read.failure, s.read.sources, s.revision.unread = nil, p.reconciler.revisionsOf(p.plan.VR), why
 		return nil, false
 	}
@@ -141,27 +141,27 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 // the rights as they are now.
 func (p *pass) isRead() bool {
 	s := p.state
-	if !s.manifest.isLatest(p.waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || s.plan.Generation != p.plan.VR.Generation || p.plan.Scope.Sources {
+	if !s.manifest.isLatest(p.waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || s.plan.Read.Generation != p.plan.VR.Generation || p.plan.Scope.Sources {
 		return false
 	}
-	unresolved := s.plan.Stalled == nil && p.plan.Scope.All && (s.plan.AwaitsKinds() || s.plan.Reread)
+	unresolved := s.plan.Read.Stalled == nil && p.plan.Scope.All && (s.plan.AwaitsKinds() || s.plan.Read.Again)
 	return !unresolved && !p.reconciler.Inventories.Lightened(p.plan.VR.Name)
 }
 
 // keepsFailure reports whether the last failed attempt to read the manifest stands: another one would fail, too, or is due later.
 func (p *pass) keepsFailure() bool {
 	r := &p.state.read
-	return r.failure != nil && p.state.plan.Generation == p.plan.VR.Generation && (!p.plan.Scope.Retry || !p.plan.Scope.All && r.failure.Awaited && !p.revisedSince(r.failedAt))
+	return r.failure != nil && p.state.plan.Read.Generation == p.plan.VR.Generation && (!p.plan.Scope.Retry || !p.plan.Scope.All && r.failure.Awaited && !p.revisedSince(r.failedAt))
 }
 
 // canApply reports whether the state has a manifest that may be applied with the rights of Vidra as they are now.
 func (s *ownerState) canApply(allowed cluster.Scope) bool {
-	return s.plan.Stalled == nil && len(s.plan.Manifest) > 0 && s.manifest.isWhole(allowed)
+	return s.plan.Read.Stalled == nil && len(s.plan.Manifest) > 0 && s.manifest.isWhole(allowed)
 }
 
 // isUsable reports whether the last read may be used while the manifest is unreadable.
 func (p *pass) isUsable() bool {
-	return p.state.plan.Generation == p.plan.VR.Generation && p.state.canApply(p.applier.Settings.Allowed)
+	return p.state.plan.Read.Generation == p.plan.VR.Generation && p.state.canApply(p.applier.Settings.Allowed)
 }
 
 // objectsOfManifest returns the objects of the manifest as it was read last.

@@ -35,8 +35,7 @@ func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting 
 		}
 	}
 	s.plan.SetManifest(objects)
-	s.plan.Generation, s.plan.Unresolved = generation, waiting
-	s.plan.Reread, s.plan.Stalled = false, nil
+	s.plan.Unresolved, s.plan.Read = waiting, plan.Read{Generation: generation}
 	s.manifest.bodies = bodies{}
 	for _, d := range objects {
 		s.manifest.bodies.weight += d.Weight

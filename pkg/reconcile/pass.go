@@ -111,7 +111,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	s.lane.enter()
 	shards := v1alpha1.ShardsOf(vr, r.Assignment.Shard)
 	if !slices.Equal(shards, s.plan.Provenance.Shards) {
-		s.plan.Reread, causes.All = true, true
+		s.plan.Read.Again, causes.All = true, true
 	}
 	p := r.passOn(owner, vr, s, shards)
 	p.plan.Causes, p.plan.First = causes, first || s.attempt.unbegun
@@ -136,9 +136,9 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	p.backstop().Note(causes.Suspects)
 	p.plan.Causes.Suspects = nil
 	p.plan.Scope = plan.DecideScope(plan.ScopeInput{
-		Now: p.plan.Now, Generation: vr.Generation, Read: s.plan.Generation, Observed: s.plan.Status.ObservedGeneration,
+		Now: p.plan.Now, Generation: vr.Generation, Read: s.plan.Read.Generation, Observed: s.plan.Status.ObservedGeneration,
 		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.Assignment.Reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
-		Reread: s.plan.Reread, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, ProblemsUntil: s.plan.ProblemsUntil(),
+		Reread: s.plan.Read.Again, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, ProblemsUntil: s.plan.ProblemsUntil(),
 		ComparesObjects: p.backstop().On(), HasSuspects: s.plan.Suspects(),
 	})
 	if p.plan.Scope.Resync {
@@ -378,7 +378,7 @@ func (p *pass) load() {
 // stall ends a reconcile of a VidraResource that only its author can fix. Objects that
 // were applied before are unchanged, and stay in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
-	p.state.plan.Generation, p.state.plan.Stalled = p.plan.VR.Generation, &why
+	p.state.plan.Read.Generation, p.state.plan.Read.Stalled = p.plan.VR.Generation, &why
 	p.state.plan.Provenance.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Inventory()))
 	for key, cause := range p.plan.Causes.Objects {
 		p.plan.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then

@@ -84,7 +84,7 @@ func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 		return nil
 	}
 	lost := s.lostInventory() && !p.plan.VR.Orphans()
-	s.plan.Generation = 0
+	s.plan.Read.Generation = 0
 	why, _ := p.read(ctx)
 	if i := slices.IndexFunc(s.plan.Unresolved, desired.Unresolved.AwaitsKind); why == nil && i >= 0 { // discovery may have failed
 		u := s.plan.Unresolved[i]

@@ -145,7 +145,7 @@ func (p *pass) sourceOf(got desired.Parts) string {
 // keepsApplied reports whether the manifest that was applied is used without a read of the newer one, which has to wait.
 func (p *pass) keepsApplied() bool {
 	s := p.state
-	return p.hasApplied() && s.manifest.behind && s.plan.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && (s.revision.unread == nil || !p.plan.Scope.Retry)
+	return p.hasApplied() && s.manifest.behind && s.plan.Read.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && (s.revision.unread == nil || !p.plan.Scope.Retry)
 }
 
 // hasApplied reports whether the state has the manifest that was applied, while a newer one has to wait.
@@ -175,7 +175,7 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision st
 	if !p.hasApplied() && (len(s.plan.Inventory()) == 0 || !p.loadKept(ctx, revision)) {
 		return false
 	}
-	s.plan.Generation, s.manifest.behind = p.plan.VR.Generation, true
+	s.plan.Read.Generation, s.manifest.behind = p.plan.VR.Generation, true
 	s.read.succeeded(got)
 	ids := s.identities(p.plan.VR)
 	if waiting, err := desired.Identities(p.plan.VR, got.Parts); err == nil {

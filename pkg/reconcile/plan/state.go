@@ -40,8 +40,8 @@ type State struct {
 	// Keys seal the digests of sensitive objects in the status.
 	Keys seal.Keys
 
-	// Generation that the fields below were read from.
-	Generation int64
+	// Read is the last attempt to read the manifest.
+	Read Read
 	// Objects has the states of all objects, those in Manifest and those in Others. Manifest
 	// has those that the manifest has, in the order in which they are applied.
 	Objects          map[object.Identity]*Object
@@ -49,10 +49,6 @@ type State struct {
 	// kinds are the kinds of the objects in Manifest.
 	kinds      map[schema.GroupVersionResource]schema.GroupKind
 	Unresolved []desired.Unresolved
-	// Reread reports that the manifest is to be read again: a kind is gone.
-	Reread bool
-	// Stalled is the obstacle to reading generation, or nil.
-	Stalled *object.Failure
 	// Unmatched are the ignore rules that match nothing.
 	Unmatched []string
 	// NearLimit reports that the VidraResource takes most of the bytes that it may have.
@@ -72,6 +68,16 @@ type State struct {
 	// PendingEvents are the changes that Events are still to report.
 	PendingEvents []events.Change
 	Unreported    Unreported
+}
+
+// Read is an attempt to read the manifest.
+type Read struct {
+	// Generation is the generation of the spec that was read; zero if none was.
+	Generation int64
+	// Stalled is the obstacle to reading Generation, or nil.
+	Stalled *object.Failure
+	// Again reports that the manifest is to be read again: a kind is gone.
+	Again bool
 }
 
 // Provenance is the origin of applied objects, as the status has it.
@@ -129,7 +135,7 @@ func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 // Empty forgets all objects, which are in another cluster. The manifest has to be read again.
 func (s *State) Empty() {
 	s.Objects, s.Manifest, s.Others, s.kinds, s.Unresolved = map[object.Identity]*Object{}, nil, nil, nil, nil
-	s.Generation, s.Waiting, s.Health, s.Emptied = 0, time.Time{}, nil, true
+	s.Read.Generation, s.Waiting, s.Health, s.Emptied = 0, time.Time{}, nil, true
 }
 
 // SetAccount notes the account, as NAMESPACE/NAME, that a generation of the spec names, with the manifest of that generation; empty for

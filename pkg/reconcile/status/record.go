@@ -218,7 +218,7 @@ func (p *Recorder) recordFailure(r apply.Result, awaited bool) {
 	if object.KindGone(r.Err) {
 		entry.State = v1alpha1.ObjectPending
 		p.Applier.Destination.Invalidate(r.Task.Object.GVK.Group)
-		p.Plan.State.Reread = true
+		p.Plan.State.Read.Again = true
 	}
 }
 
