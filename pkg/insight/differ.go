@@ -153,11 +153,11 @@ func (d *differ) resolve(ctx context.Context) (*desired.Resolved, error) {
 	for _, o := range resolved.Objects {
 		o.Configuration = d.settings.Additions.ConfigurationOf(o.Configuration)
 		d.wanted[o.ID] = true
-		state.Manifest = append(state.Manifest, &plan.Object{ID: o.ID, Desired: o, Entry: owners.EntryOf(d.runner.VR, o.ID)})
+		state.Objects.Manifest = append(state.Objects.Manifest, &plan.Object{ID: o.ID, Desired: o, Entry: owners.EntryOf(d.runner.VR, o.ID)})
 	}
 	for i := range d.runner.VR.Status.ManagedResources {
 		if e := &d.runner.VR.Status.ManagedResources[i]; !d.wanted[object.IdentityOf(e)] {
-			state.Others = append(state.Others, &plan.Object{ID: object.IdentityOf(e), Entry: e})
+			state.Objects.Others = append(state.Objects.Others, &plan.Object{ID: object.IdentityOf(e), Entry: e})
 		}
 	}
 	if why := status.TooLarge(d.runner.VR, state, 0); why != nil {

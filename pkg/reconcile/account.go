@@ -72,7 +72,7 @@ func (p *pass) awaitRights(all bool) (missing map[access.Right]dynamic.Interface
 	if missing == nil {
 		missing = map[access.Right]dynamic.Interface{}
 	}
-	for o := range s.plan.All() {
+	for o := range s.plan.Objects.All() {
 		if o.Problem == nil {
 			o.MissingRights = nil
 		}

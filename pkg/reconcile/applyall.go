@@ -187,7 +187,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	decision := policy.OfUnreadable(p.plan.VR, why.Reason)
 	var tasks []plan.Task
-	for _, o := range p.state.plan.Manifest {
+	for _, o := range p.state.plan.Objects.Manifest {
 		d, entry := o.Desired, o.Entry
 		cause, changed := p.plan.Causes.Objects[d.Key]
 		if changed && entry != nil && entry.UID != "" && entry.Configuration == d.Configuration && d.Key.Cluster == p.applier.Destination.Name() &&

@@ -173,6 +173,6 @@ func TestHeldHealDelaysNoOther(t *testing.T) {
 		vr.Spec.Drift.Mode, vr.Generation = v1alpha1.DriftIgnore, vr.Generation+1
 		require.NoError(t, l.client.Update(t.Context(), vr))
 		l.mustPass(t)
-		require.False(t, l.states.all[faulty].plan.Manifest[0].Contention.NotBefore.After(time.Now()), "what is not healed is not held")
+		require.False(t, l.states.all[faulty].plan.Objects.Manifest[0].Contention.NotBefore.After(time.Now()), "what is not healed is not held")
 	})
 }

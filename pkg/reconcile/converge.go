@@ -89,7 +89,7 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 	}
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
-	o := s.plan.At(h.Key)
+	o := s.plan.Objects.At(h.Key)
 	if o != nil && o.Turn.Taken() {
 		return nil // release and endHeal resume it
 	}

@@ -80,7 +80,7 @@ func (o *objectLoop) work(t *testing.T) {
 }
 
 func (o *objectLoop) objectOf(name string) *plan.Object {
-	return o.states.all[faulty].plan.Objects[object.Identity{GroupKind: fixture.ConfigMapKind.GroupKind(), Namespace: "default", Name: name}]
+	return o.states.all[faulty].plan.Objects.ByID[object.Identity{GroupKind: fixture.ConfigMapKind.GroupKind(), Namespace: "default", Name: name}]
 }
 
 // TestConverge: an edit of an object whose configuration is applied is reverted without a reconcile, and reported at once. All else is
@@ -490,8 +490,8 @@ func TestHealOfAnObjectThatLeaves(t *testing.T) {
 		require.NotNil(t, one)
 		require.Nil(t, o.beginHeal(t.Context(), h, false), "one at a time")
 		result := one.pass.applier.Apply(t.Context(), one.task)
-		s.plan.SetManifest(nil)
-		s.plan.ForgetUnused()
+		s.plan.Objects.SetManifest(nil)
+		s.plan.Objects.ForgetUnused()
 		o.endHeal(t.Context(), h, one, result)
 		require.EqualValues(t, 1, s.plan.Unreported.Heals)
 		require.Zero(t, s.lane.healing)

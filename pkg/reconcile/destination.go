@@ -186,7 +186,7 @@ func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeco
 	}
 	p.noteReplaced(remote, former, uid)
 	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
-	for _, o := range s.plan.Manifest {
+	for _, o := range s.plan.Objects.Manifest {
 		p.reconciler.Index.Forget(p.plan.Settings.Claimant.Owner, o.Desired.Key)
 	}
 	s.plan.Empty()
@@ -200,7 +200,7 @@ const maxLeft = 3
 // noteReplaced reports that the destination is another cluster than before: the objects in the former one stay there.
 func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 	var names []string
-	for _, o := range p.state.plan.Inventory() {
+	for _, o := range p.state.plan.Objects.Inventory() {
 		names = append(names, o.ID.String())
 	}
 	if len(names) == 0 {
@@ -250,7 +250,7 @@ func (p *pass) releaseAll() bool {
 		return false
 	}
 	s := p.state
-	for _, o := range s.plan.Inventory() {
+	for _, o := range s.plan.Objects.Inventory() {
 		p.plan.Note(events.Change{Action: events.Orphaned, Object: object.ReferenceTo(o.ID, object.GVKOf(o.Entry), "")})
 		o.Entry, o.Problem = nil, nil
 	}

@@ -30,10 +30,10 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	s.plan.Provenance.Shards = p.shards
 	p.listTransferred()
-	if s.plan.Read.Generation != p.plan.VR.Generation || len(s.plan.Manifest)+len(s.plan.Unresolved) > 0 { // what is known of the removals stays known
+	if s.plan.Read.Generation != p.plan.VR.Generation || len(s.plan.Objects.Manifest)+len(s.plan.Objects.Unresolved) > 0 { // what is known of the removals stays known
 		s.adopt(p.plan.VR.Generation, nil, nil)
 	}
-	objects := len(s.plan.Inventory())
+	objects := len(s.plan.Objects.Inventory())
 	p.noteDeletion(objects)
 	if p.plan.VR.Spec.Suspend && !p.plan.VR.Orphans() && objects > 0 {
 		return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
@@ -55,7 +55,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 			return result, err
 		}
 	}
-	for o := range s.plan.All() { // drift is ignored no longer
+	for o := range s.plan.Objects.All() { // drift is ignored no longer
 		o.Drift, o.Contention = nil, nil
 	}
 	why := p.connect(ctx)
@@ -77,7 +77,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.watch(ctx)
 	var ids []object.Identity
-	for _, o := range s.plan.Inventory() {
+	for _, o := range s.plan.Objects.Inventory() {
 		ids = append(ids, o.ID)
 	}
 	slices.SortFunc(ids, plan.CompareForRemoval)
@@ -88,7 +88,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	if s.attempt.interrupted.Load() {
 		return p.interrupted()
 	}
-	if len(s.plan.Inventory()) > 0 {
+	if len(s.plan.Objects.Inventory()) > 0 {
 		return p.conclude(ctx, status.Outcome{Deleting: true})
 	}
 	// The Events are recorded first: without the finalizer, the VidraResource that they regard is deleted.

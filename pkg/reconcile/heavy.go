@@ -28,18 +28,18 @@ type bodies struct {
 // again.
 func (r *Reconciler) keepBodies(s *ownerState) {
 	size := int64(0)
-	for _, o := range s.plan.Manifest {
+	for _, o := range s.plan.Objects.Manifest {
 		size += int64(len(o.Desired.Body))
 	}
 	if r.heavy == nil || size <= limits.FewBodies || s.manifest.bodies.kept != nil {
 		return
 	}
 	if r.heavy.KeepBodies(size) {
-		s.manifest.bodies.kept = &keptBodies{objects: s.plan.Manifest}
+		s.manifest.bodies.kept = &keptBodies{objects: s.plan.Objects.Manifest}
 		runtime.AddCleanup(s.manifest.bodies.kept, r.heavy.DropBodies, size)
 		return
 	}
-	for _, o := range s.plan.Manifest {
+	for _, o := range s.plan.Objects.Manifest {
 		o.Desired.Body = nil
 	}
 	s.manifest.bodies.dropped = true
@@ -63,7 +63,7 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		return false
 	}
 	weight := int64(0)
-	for _, o := range s.plan.Manifest {
+	for _, o := range s.plan.Objects.Manifest {
 		if _, is := causes.Objects[o.Desired.Key]; is {
 			weight += o.Desired.Weight
 		}

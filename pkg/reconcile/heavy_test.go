@@ -60,7 +60,7 @@ func TestIsHeavy(t *testing.T) {
 			r := &Reconciler{states: ownerStates{all: map[trigger.Owner]*ownerState{}}}
 			if tc.read > 0 {
 				s := &ownerState{plan: plan.State{UID: "uid", Read: plan.Read{Generation: 2}}, manifest: manifestState{bodies: bodies{weight: tc.read}}}
-				s.plan.SetManifest(objects)
+				s.plan.Objects.SetManifest(objects)
 				r.states.all[faulty] = s
 			}
 			require.Equal(t, tc.want, r.isHeavy(faulty, vr, tc.causes), tc.reason)
@@ -74,7 +74,7 @@ func TestKeep(t *testing.T) {
 	h := limits.NewHeavyShare(8)
 	r := &Reconciler{heavy: h}
 	stateOf := func(size int) *ownerState {
-		return &ownerState{plan: plan.State{Manifest: []*plan.Object{{Desired: &desired.Object{Body: make([]byte, size)}}}}}
+		return &ownerState{plan: plan.State{Objects: plan.Objects{Manifest: []*plan.Object{{Desired: &desired.Object{Body: make([]byte, size)}}}}}}
 	}
 	const large = limits.MaxBodies / 4
 	var kept []*ownerState
@@ -88,7 +88,7 @@ func TestKeep(t *testing.T) {
 	beyond, few := stateOf(large), stateOf(limits.FewBodies)
 	r.keepBodies(beyond)
 	require.True(t, beyond.manifest.bodies.dropped)
-	require.Nil(t, beyond.plan.Manifest[0].Desired.Body)
+	require.Nil(t, beyond.plan.Objects.Manifest[0].Desired.Body)
 	r.keepBodies(few)
 	require.False(t, few.manifest.bodies.dropped, "an ordinary VidraResource heals without a parse in any case")
 	runtime.KeepAlive(kept)

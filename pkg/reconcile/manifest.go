@@ -144,7 +144,7 @@ func (p *pass) isRead() bool {
 	if !s.manifest.isLatest(p.waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || s.plan.Read.Generation != p.plan.VR.Generation || p.plan.Scope.Sources {
 		return false
 	}
-	unresolved := s.plan.Read.Stalled == nil && p.plan.Scope.All && (s.plan.AwaitsKinds() || s.plan.Read.Again)
+	unresolved := s.plan.Read.Stalled == nil && p.plan.Scope.All && (s.plan.Objects.AwaitsKinds() || s.plan.Read.Again)
 	return !unresolved && !p.reconciler.Inventories.Lightened(p.plan.VR.Name)
 }
 
@@ -156,7 +156,7 @@ func (p *pass) keepsFailure() bool {
 
 // canApply reports whether the state has a manifest that may be applied with the rights of Vidra as they are now.
 func (s *ownerState) canApply(allowed cluster.Scope) bool {
-	return s.plan.Read.Stalled == nil && len(s.plan.Manifest) > 0 && s.manifest.isWhole(allowed)
+	return s.plan.Read.Stalled == nil && len(s.plan.Objects.Manifest) > 0 && s.manifest.isWhole(allowed)
 }
 
 // isUsable reports whether the last read may be used while the manifest is unreadable.
@@ -166,8 +166,8 @@ func (p *pass) isUsable() bool {
 
 // objectsOfManifest returns the objects of the manifest as it was read last.
 func (p *pass) objectsOfManifest() []*desired.Object {
-	all := make([]*desired.Object, 0, len(p.state.plan.Manifest))
-	for _, o := range p.state.plan.Manifest {
+	all := make([]*desired.Object, 0, len(p.state.plan.Objects.Manifest))
+	for _, o := range p.state.plan.Objects.Manifest {
 		all = append(all, o.Desired)
 	}
 	return all
@@ -176,7 +176,7 @@ func (p *pass) objectsOfManifest() []*desired.Object {
 // forgetVersions forgets objects that the manifest has in another version: another watch shows them.
 func (p *pass) forgetVersions(old []*desired.Object) {
 	for _, was := range old {
-		if is := p.state.plan.Objects[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
+		if is := p.state.plan.Objects.ByID[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
 			p.reconciler.Index.Forget(p.plan.Settings.Claimant.Owner, was.Key)
 		}
 	}
@@ -204,7 +204,7 @@ func (p *pass) store(resolved *desired.Resolved, is manifestState) {
 	s.adopt(p.plan.VR.Generation, resolved.Objects, resolved.Unresolved)
 	s.plan.Unmatched = resolved.Unmatched
 	if access.IsLocal(p.plan.VR.Spec.Destination.Server) {
-		p.reconciler.namespaces.Set(p.plan.Settings.Claimant.Owner, maps.Keys(s.plan.Namespaces()))
+		p.reconciler.namespaces.Set(p.plan.Settings.Claimant.Owner, maps.Keys(s.plan.Objects.Namespaces()))
 	}
 }
 
@@ -279,18 +279,18 @@ func (p *pass) noticesSources(got desired.Parts) bool {
 func (p *pass) returnHeals(ctx context.Context) {
 	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Causes.Objects})
 	p.plan.Causes.Objects = p.reconciler.Trigger.ReturnHeals(p.plan.Settings.Claimant.Owner, func(key trigger.ObjectKey) bool {
-		o := p.state.plan.At(key)
+		o := p.state.plan.Objects.At(key)
 		return p.plan.Settings.Watched && p.plan.Heals(ctx, o)
 	})
 }
 
 // identities returns the objects of the manifest.
 func (s *ownerState) identities(vr *v1alpha1.VidraResource) []object.Identity {
-	ids := make([]object.Identity, 0, len(s.plan.Manifest)+len(s.plan.Unresolved))
-	for _, o := range s.plan.Manifest {
+	ids := make([]object.Identity, 0, len(s.plan.Objects.Manifest)+len(s.plan.Objects.Unresolved))
+	for _, o := range s.plan.Objects.Manifest {
 		ids = append(ids, o.ID)
 	}
-	for _, u := range s.plan.Unresolved {
+	for _, u := range s.plan.Objects.Unresolved {
 		ids = append(ids, u.Identities(vr)...)
 	}
 	return ids

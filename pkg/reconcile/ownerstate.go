@@ -29,13 +29,13 @@ var resolvable = []string{v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonOutOfSc
 
 // adopt stores the manifest that was read. Objects that waited for their kind are attempted again.
 func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting []desired.Unresolved) {
-	for o := range s.plan.All() {
+	for o := range s.plan.Objects.All() {
 		if o.Problem != nil && slices.Contains(resolvable, o.Problem.Reason) {
 			o.Problem = nil
 		}
 	}
-	s.plan.SetManifest(objects)
-	s.plan.Unresolved, s.plan.Read = waiting, plan.Read{Generation: generation}
+	s.plan.Objects.SetManifest(objects)
+	s.plan.Objects.Unresolved, s.plan.Read = waiting, plan.Read{Generation: generation}
 	s.manifest.bodies = bodies{}
 	for _, d := range objects {
 		s.manifest.bodies.weight += d.Weight
@@ -112,7 +112,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 		inventory: inventoryState{recovers: emptied, emptied: emptied},
 	}
 	for _, entry := range owners.FirstInventory(vr) {
-		s.plan.Track(object.IdentityOf(&entry)).Entry = &entry
+		s.plan.Objects.Track(object.IdentityOf(&entry)).Entry = &entry
 	}
 	return s
 }

@@ -102,7 +102,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 func (s *ownerState) glassRoom() *plan.BreakGlassRoom {
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
-	return plan.NewBreakGlassRoom(s.plan.Inventory())
+	return plan.NewBreakGlassRoom(s.plan.Objects.Inventory())
 }
 
 // newPass returns a reconcile that has entered the lane of the VidraResource.
@@ -138,8 +138,8 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	p.plan.Scope = plan.DecideScope(plan.ScopeInput{
 		Now: p.plan.Now, Generation: vr.Generation, Read: s.plan.Read.Generation, Observed: s.plan.Status.ObservedGeneration,
 		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.Assignment.Reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
-		Reread: s.plan.Read.Again, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, ProblemsUntil: s.plan.ProblemsUntil(),
-		ComparesObjects: p.backstop().On(), HasSuspects: s.plan.Suspects(),
+		Reread: s.plan.Read.Again, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, ProblemsUntil: s.plan.Objects.ProblemsUntil(),
+		ComparesObjects: p.backstop().On(), HasSuspects: s.plan.Objects.Suspects(),
 	})
 	if p.plan.Scope.Resync {
 		s.plan.Schedule.Resync = p.plan.Now.Add(wait.Jitter(vr.ResyncInterval(r.DefaultInterval), plan.ResyncJitter))
@@ -183,7 +183,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.interrupted()
 	}
 	p.recordRevision(ctx)
-	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.plan.Scope.All && p.state.plan.Problems() == 0})
+	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.plan.Scope.All && p.state.plan.Objects.Problems() == 0})
 }
 
 // carryOut applies and prunes, unless the reconcile is interrupted, and returns the tasks that are left after the preflight. The objects are reserved until
@@ -248,7 +248,7 @@ func (p *pass) release(reserved []*plan.Object) {
 // awaitHeals waits for the heals of objects that are about to be removed: new ones begin only for objects of the manifest.
 func (p *pass) awaitHeals(ids []object.Identity) {
 	p.state.lane.waitLocked(func() bool {
-		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.plan.Objects[id].Turn.Healing() })
+		return !slices.ContainsFunc(ids, func(id object.Identity) bool { return p.state.plan.Objects.ByID[id].Turn.Healing() })
 	})
 }
 
@@ -258,10 +258,10 @@ func (p *pass) relabel(ctx context.Context) {
 	if slices.Equal(s.plan.Provenance.Shards, p.shards) {
 		return
 	}
-	for _, o := range s.plan.Manifest {
+	for _, o := range s.plan.Objects.Manifest {
 		o.Turn.Reserve(nil)
 	}
-	reserved := slices.Clone(s.plan.Manifest)
+	reserved := slices.Clone(s.plan.Objects.Manifest)
 	defer func() { p.release(reserved) }()
 	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
 	if assignment.Relabel(ctx, p.applier, &s.plan, p.shards) {
@@ -282,7 +282,7 @@ func (p *pass) requeueCauses() {
 // interrupted ends a reconcile that was interrupted. The next one does the rest, and reports all.
 func (p *pass) interrupted() (reconcile.Result, error) {
 	maps.DeleteFunc(p.plan.Causes.Objects, func(key trigger.ObjectKey, cause trigger.Cause) bool { // it is settled
-		o := p.state.plan.At(key)
+		o := p.state.plan.Objects.At(key)
 		return o != nil && !cause.Since.IsZero() && o.LastApply.After(cause.Since)
 	})
 	p.requeueCauses()
@@ -362,9 +362,9 @@ func (p *pass) load() {
 		return
 	}
 	p.state.inventory.loaded = true
-	p.state.plan.ForgetAnswers() // events may just have been switched on
+	p.state.plan.Objects.ForgetAnswers() // events may just have been switched on
 	known := map[trigger.ObjectKey]trigger.Applied{}
-	for _, o := range p.state.plan.Manifest {
+	for _, o := range p.state.plan.Objects.Manifest {
 		if o.Entry == nil {
 			continue
 		}
@@ -379,12 +379,12 @@ func (p *pass) load() {
 // were applied before are unchanged, and stay in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.plan.Read.Generation, p.state.plan.Read.Stalled = p.plan.VR.Generation, &why
-	p.state.plan.Provenance.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Inventory()))
+	p.state.plan.Provenance.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Objects.Inventory()))
 	for key, cause := range p.plan.Causes.Objects {
 		p.plan.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
 	}
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
 		p.skipAll(ctx, why)
 	}
-	return p.finish(ctx, status.Outcome{Stalled: &why, Compared: len(p.state.plan.Manifest) > 0})
+	return p.finish(ctx, status.Outcome{Stalled: &why, Compared: len(p.state.plan.Objects.Manifest) > 0})
 }

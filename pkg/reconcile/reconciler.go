@@ -220,7 +220,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		defer r.states.restart(owner) // the other installation changes the inventory
 		return p.awaitRelease(ctx, other)
 	}
-	if p.finalizer.missing = !held; len(p.state.plan.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
+	if p.finalizer.missing = !held; len(p.state.plan.Objects.Inventory()) > 0 { // otherwise the finalizer is written with the inventory
 		if err := p.hold(ctx, nil); err != nil {
 			p.requeueCauses()
 			return reconcile.Result{}, err

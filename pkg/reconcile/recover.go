@@ -33,7 +33,7 @@ func (p *pass) recoverInventory() {
 	}
 	s.inventory.recovers = false
 	for id, like := range found {
-		if o := s.plan.Track(id); o.Entry == nil && o.Desired == nil {
+		if o := s.plan.Objects.Track(id); o.Entry == nil && o.Desired == nil {
 			o.Entry = object.NewEntry(id, like.GVK)
 		}
 	}
@@ -47,7 +47,7 @@ func (p *pass) listTransferred() {
 		return
 	}
 	p.applier.Settings.Allowed = p.state.manifest.scope
-	for _, o := range p.state.plan.Manifest {
+	for _, o := range p.state.plan.Objects.Manifest {
 		if o.Entry != nil {
 			continue
 		}
@@ -63,7 +63,7 @@ func (p *pass) listTransferred() {
 // watchedKinds returns one object of each watch.
 func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
 	kinds := map[watchregistry.Key]*desired.Object{}
-	for _, o := range p.state.plan.Manifest {
+	for _, o := range p.state.plan.Objects.Manifest {
 		kinds[p.applier.Settings.WatchKey(o.Desired.Key)] = o.Desired
 	}
 	return kinds
@@ -86,15 +86,15 @@ func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 	lost := s.lostInventory() && !p.plan.VR.Orphans()
 	s.plan.Read.Generation = 0
 	why, _ := p.read(ctx)
-	if i := slices.IndexFunc(s.plan.Unresolved, desired.Unresolved.AwaitsKind); why == nil && i >= 0 { // discovery may have failed
-		u := s.plan.Unresolved[i]
+	if i := slices.IndexFunc(s.plan.Objects.Unresolved, desired.Unresolved.AwaitsKind); why == nil && i >= 0 { // discovery may have failed
+		u := s.plan.Objects.Unresolved[i]
 		why = &object.Failure{Reason: u.Why.Reason, Message: u.ID.String() + ": " + u.Why.Message}
 	}
 	switch {
 	case why != nil && lost:
 		return why
-	case why == nil || len(s.plan.Manifest) > 0:
-		for _, o := range s.plan.Manifest {
+	case why == nil || len(s.plan.Objects.Manifest) > 0:
+		for _, o := range s.plan.Objects.Manifest {
 			if o.Entry == nil {
 				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
 			}

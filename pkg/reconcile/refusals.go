@@ -12,7 +12,7 @@ func (p *pass) forgetRefusals(ctx context.Context) {
 	if p.reconciler.Assignment.Elsewhere != nil {
 		return
 	}
-	for _, o := range p.state.plan.Manifest {
+	for _, o := range p.state.plan.Objects.Manifest {
 		if o.Refused == nil || o.Refused.Other == "" {
 			continue
 		}

@@ -23,7 +23,7 @@ func TestReleaseIsAskedForOnce(t *testing.T) {
 	defer p.state.lane.leave()
 	d := &desired.Object{}
 	d.ID = object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "page"}
-	o := p.state.plan.Track(d.ID)
+	o := p.state.plan.Objects.Track(d.ID)
 	o.Desired = d
 	for _, tc := range []struct {
 		reason  string

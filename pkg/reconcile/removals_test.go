@@ -47,7 +47,7 @@ func TestRemovedWhenGone(t *testing.T) {
 			entry := object.NewEntry(id, fixture.ConfigMapKind)
 			entry.State, entry.UID = tc.state, tc.uid
 			s := newOwnerState(&v1alpha1.VidraResource{}, nil)
-			o := s.plan.Track(id)
+			o := s.plan.Objects.Track(id)
 			o.Entry = entry
 			p := &prune.Remover{Applier: &apply.Applier{Destination: newLab(t, "")}, Plan: &plan.Planner{Settings: &plan.Settings{}, State: &s.plan, First: tc.first}}
 			p.RecordRemoval(o, tc.done)

@@ -172,7 +172,7 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision st
 		return false // it is the applied one
 	}
 	p.noteWaiting(got, revision)
-	if !p.hasApplied() && (len(s.plan.Inventory()) == 0 || !p.loadKept(ctx, revision)) {
+	if !p.hasApplied() && (len(s.plan.Objects.Inventory()) == 0 || !p.loadKept(ctx, revision)) {
 		return false
 	}
 	s.plan.Read.Generation, s.manifest.behind = p.plan.VR.Generation, true
@@ -205,7 +205,7 @@ func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 			continue
 		}
 		resolved, err := p.resolveParts(ctx, kept.Parts)
-		if err != nil || !isApplied(resolved, p.state.plan.Inventory()) {
+		if err != nil || !isApplied(resolved, p.state.plan.Objects.Inventory()) {
 			continue
 		}
 		p.store(resolved, manifestState{revision: revision, source: p.sourceOf(kept)})
@@ -246,7 +246,7 @@ func (p *pass) saveRevision(ctx context.Context, got desired.Parts) {
 // recordRevision notes the manifest in the status as a revision, once all of it is applied. The content was saved before.
 func (p *pass) recordRevision(ctx context.Context) {
 	s, r := p.state, &p.state.revision
-	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.recalled || s.manifest.revision == "" || s.plan.Problems() > 0 {
+	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.recalled || s.manifest.revision == "" || s.plan.Objects.Problems() > 0 {
 		return
 	}
 	if !p.reconciler.Kept.On() {

@@ -50,7 +50,7 @@ func TestSealedInventory(t *testing.T) {
 			vr := &v1alpha1.VidraResource{}
 			vr.UID, vr.Status.ManagedResources = "u", []v1alpha1.ManagedResourceStatus{tc.in}
 			s := newOwnerState(vr, keys)
-			require.Equal(t, tc.inside, *s.plan.Objects[object.IdentityOf(&tc.in)].Entry, tc.reason)
+			require.Equal(t, tc.inside, *s.plan.Objects.ByID[object.IdentityOf(&tc.in)].Entry, tc.reason)
 			for range 2 {
 				entries := s.plan.Entries()
 				require.Equal(t, []v1alpha1.ManagedResourceStatus{tc.want}, entries, tc.reason)

@@ -21,7 +21,7 @@ import (
 
 // forgetAdditions forgets additions that have ceased to count.
 func (p *pass) forgetAdditions() {
-	for o := range p.state.plan.All() {
+	for o := range p.state.plan.Objects.All() {
 		if o.Entry == nil || o.Desired == nil || p.applier.Settings.Additions.Policy == v1alpha1.AdditionsKeep {
 			o.Additions = ""
 		}
@@ -76,7 +76,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	o.Source, o.Waiting = p.source, p.waiting
 	p.recorder().Conclusion(&o)
 	p.awaitRefused(p.awaitRights(o.All))
-	s.plan.ForgetUnused()
+	s.plan.Objects.ForgetUnused()
 	after := status.Summarize(s.plan.Status, o)
 	after.Revision = p.revisionStatus()
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}

@@ -58,7 +58,7 @@ func TestWarningsStand(t *testing.T) {
 			p := &status.Recorder{}
 			for _, r := range tc.results {
 				r.Applied.Live = &unstructured.Unstructured{}
-				r.Task.Known = s.plan.Objects[r.Task.Object.ID]
+				r.Task.Known = s.plan.Objects.ByID[r.Task.Object.ID]
 				p.RecordWarnings(r)
 			}
 			require.Equal(t, tc.want, s.plan.WarningProblems(), tc.reason)

@@ -34,7 +34,7 @@ func (p *pass) watch(ctx context.Context) {
 	} else {
 		s.plan.Watches = p.reconciler.Watches.Ensure(p.plan.Settings.Claimant.Owner, want)
 	}
-	for _, u := range s.plan.Unresolved {
+	for _, u := range s.plan.Objects.Unresolved {
 		if u.AwaitsKind() {
 			kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
 		}
@@ -46,10 +46,10 @@ func (p *pass) watch(ctx context.Context) {
 // leaves open how something is served that is still to be removed.
 func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []watchregistry.Kind, complete bool) {
 	complete = true
-	for _, o := range p.state.plan.Manifest {
+	for _, o := range p.state.plan.Objects.Manifest {
 		want = append(want, p.applier.Settings.WatchKey(o.Desired.Key))
 	}
-	for _, o := range p.state.plan.Others {
+	for _, o := range p.state.plan.Objects.Others {
 		if o.Entry == nil || access.ObjectOutOfScope(p.applier.Settings.Allowed, o.ID) != nil {
 			continue
 		}

@@ -30,7 +30,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 	p.state.lane.closeLocked()
 	p.state.adopt(p.plan.VR.Generation, nil, nil)
 	created := slices.DeleteFunc(p.finalizer.created, func(id object.Identity) bool {
-		return p.state.plan.Objects[id] == nil || p.state.plan.Objects[id].Entry == nil
+		return p.state.plan.Objects.ByID[id] == nil || p.state.plan.Objects.ByID[id].Entry == nil
 	})
 	slices.SortFunc(created, plan.CompareForRemoval)
 	remover := p.remover()

@@ -27,7 +27,7 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 		return false
 	}
 	var objects []*plan.Object
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		if o.Entry != nil && o.Entry.UID != "" {
 			objects = append(objects, o)
 		}

@@ -39,10 +39,10 @@ func (p *Backstop) Note(suspects map[trigger.ObjectKey]string) {
 	if !p.On() || len(suspects) == 0 {
 		return
 	}
-	if !p.Plan.State.Suspects() {
+	if !p.Plan.State.Objects.Suspects() {
 		p.Plan.State.Schedule.Suspects = p.Plan.Now.Add(suspectDelay)
 	}
-	for _, o := range p.Plan.State.Manifest {
+	for _, o := range p.Plan.State.Objects.Manifest {
 		if version, found := suspects[o.Desired.Key]; found && o.BackstopSuspect == nil {
 			o.BackstopSuspect = &version
 		}
@@ -57,7 +57,7 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 		return // a heal does not wait for it
 	}
 	var asked []*plan.Object
-	for o := range s.All() {
+	for o := range s.Objects.All() {
 		if o.BackstopSuspect == nil {
 			continue
 		}

@@ -39,7 +39,7 @@ func TestSuspectsAreComparedAgain(t *testing.T) {
 		for i := range n {
 			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: string(rune('a' + i))}
 			id := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name)
-			p.Plan.State.Manifest = append(p.Plan.State.Manifest, &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}})
+			p.Plan.State.Objects.Manifest = append(p.Plan.State.Objects.Manifest, &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}})
 			suspects[key] = ""
 		}
 		p.Note(suspects)
@@ -49,14 +49,14 @@ func TestSuspectsAreComparedAgain(t *testing.T) {
 		for i := range found {
 			found[i] = apply.Finding{Live: fixture.LiveConfigMap("u1", nil), Version: "2", Differs: true}
 		}
-		p.conclude(t.Context(), p.Plan.State.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
+		p.conclude(t.Context(), p.Plan.State.Objects.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
 		require.Empty(t, causes, "their events may be on the way")
-		require.True(t, p.Plan.State.Suspects())
+		require.True(t, p.Plan.State.Objects.Suspects())
 		require.Equal(t, p.Plan.Now.Add(suspectDelay), p.Plan.State.Schedule.Suspects)
 		p.Plan.Now = p.Plan.State.Schedule.Suspects
-		p.conclude(t.Context(), p.Plan.State.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
+		p.conclude(t.Context(), p.Plan.State.Objects.Manifest, make([]*v1alpha1.ManagedResourceStatus, n), found, causes)
 		require.Len(t, causes, n, "they still differ in the same version")
-		require.False(t, p.Plan.State.Suspects())
+		require.False(t, p.Plan.State.Objects.Suspects())
 	}
 }
 

@@ -40,15 +40,15 @@ func TestSetAccount(t *testing.T) {
 				return object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "a", Name: name}
 			}
 			for _, name := range []string{"left", "stays", "waits"} {
-				s.Track(id(name)).Entry = &v1alpha1.ManagedResourceStatus{Kind: "ConfigMap", Namespace: "a", Name: name, RemoveAs: tt.marked}
+				s.Objects.Track(id(name)).Entry = &v1alpha1.ManagedResourceStatus{Kind: "ConfigMap", Namespace: "a", Name: name, RemoveAs: tt.marked}
 			}
-			s.Objects[id("waits")].Entry.RemoveAs = ""
-			s.SetManifest([]*desired.Object{{ID: id("stays")}})
-			s.Unresolved = []desired.Unresolved{{ID: id("waits")}}
+			s.Objects.ByID[id("waits")].Entry.RemoveAs = ""
+			s.Objects.SetManifest([]*desired.Object{{ID: id("stays")}})
+			s.Objects.Unresolved = []desired.Unresolved{{ID: id("waits")}}
 			s.SetAccount(tt.account, 5)
-			require.Equal(t, tt.removeAs, s.Objects[id("left")].Entry.RemoveAs, tt.reason)
-			require.Empty(t, s.Objects[id("stays")].Entry.RemoveAs, "the manifest has it")
-			require.Empty(t, s.Objects[id("waits")].Entry.RemoveAs, "the manifest has it, and its kind is not served")
+			require.Equal(t, tt.removeAs, s.Objects.ByID[id("left")].Entry.RemoveAs, tt.reason)
+			require.Empty(t, s.Objects.ByID[id("stays")].Entry.RemoveAs, "the manifest has it")
+			require.Empty(t, s.Objects.ByID[id("waits")].Entry.RemoveAs, "the manifest has it, and its kind is not served")
 			if tt.account == "" {
 				require.Nil(t, s.Provenance.AppliedAs)
 				return

@@ -20,7 +20,7 @@ import (
 func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	s := p.State
 	var changed []*Object
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		d, c := o.Desired, o.Contention
 		if !c.Contended() {
 			continue
@@ -78,7 +78,7 @@ func (p *Planner) held(o *Object) bool {
 // nextHeld returns when the first heal that is held is due; else zero.
 func (p *Planner) nextHeld() time.Time {
 	var next time.Time
-	for o := range p.State.All() {
+	for o := range p.State.Objects.All() {
 		if p.held(o) && (next.IsZero() || o.Contention.NotBefore.Before(next)) {
 			next = o.Contention.NotBefore
 		}
@@ -116,7 +116,7 @@ func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
 // EndContentions forgets the contentions that are over.
 func (p *Planner) EndContentions() {
 	s := p.State
-	for o := range s.All() {
+	for o := range s.Objects.All() {
 		d, entry, c := o.Desired, o.Entry, o.Contention
 		if c == nil {
 			continue

@@ -111,7 +111,7 @@ func (i *Inherited) ReportedAdditions(id object.Identity, text string) bool {
 func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	known := map[trigger.ObjectKey]trigger.Applied{}
-	for o := range p.State.All() {
+	for o := range p.State.Objects.All() {
 		d, entry, left := o.Desired, o.Entry, o.Drift
 		if left == nil {
 			continue

@@ -83,7 +83,7 @@ func (p *Planner) reverts(ctx context.Context, o *Object) bool {
 func (p *Planner) takeHeals(ctx context.Context) map[trigger.ObjectKey]bool {
 	left := map[trigger.ObjectKey]bool{}
 	for _, key := range p.Env.Trigger.Heals(p.Settings.Claimant.Owner) {
-		if p.Heals(ctx, p.State.At(key)) {
+		if p.Heals(ctx, p.State.Objects.At(key)) {
 			left[key] = true
 			continue
 		}
@@ -92,7 +92,7 @@ func (p *Planner) takeHeals(ctx context.Context) map[trigger.ObjectKey]bool {
 				p.Causes.Objects = map[trigger.ObjectKey]trigger.Cause{}
 			}
 			p.Causes.Objects[key] = cause
-			p.State.At(key).LeaveLoop()
+			p.State.Objects.At(key).LeaveLoop()
 		}
 	}
 	return left

@@ -76,7 +76,7 @@ func (p *Planner) Checkup() {
 		return
 	}
 	report := &HealthReport{Invalid: p.Settings.Checks.Err()}
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		d, entry := o.Desired, o.Entry
 		if o.In(v1alpha1.ObjectCompleted) {
 			o.checked = ""
@@ -123,7 +123,7 @@ func (p *Planner) Checkup() {
 		}
 	}
 	if p.Settings.Watched {
-		for _, o := range s.Manifest {
+		for _, o := range s.Objects.Manifest {
 			if o.answer.read && p.HealthUnknown(o) { // until its next event
 				continue
 			}
@@ -136,7 +136,7 @@ func (p *Planner) Checkup() {
 		return
 	}
 	s.Health, s.Schedule.health = report, p.Now.Add(healthSpacing)
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		if o.Entry != nil {
 			o.Entry.Health = o.checked
 		}
@@ -144,7 +144,7 @@ func (p *Planner) Checkup() {
 }
 
 // ForgetAnswers forgets the health in answers of the API server, once watches show the objects.
-func (s *State) ForgetAnswers() {
+func (s *Objects) ForgetAnswers() {
 	for _, o := range s.Manifest {
 		o.answer = healthAnswer{}
 	}
@@ -175,7 +175,7 @@ func (p *Planner) NeedsHealth() (objects []*Object) {
 	if !p.Scope.All && !p.Causes.Health && p.Settings.Watched {
 		return nil
 	}
-	for _, o := range p.State.Manifest {
+	for _, o := range p.State.Objects.Manifest {
 		check := p.Settings.Checks.For(o.ID.GroupKind)
 		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
 		if exists && (check != nil || o.answer.check != nil) && p.HealthUnknown(o) && (o.answer.health == nil || o.answer.check != check || o.healthUnread && p.Scope.Resync) {

@@ -71,8 +71,8 @@ func TestHealthInAnswers(t *testing.T) {
 			kept, err := trigger.NewFactory(trigger.NewIndex()).TransformFor("", d.Key.GVR)(fixture.LiveConfigMap("1", nil))
 			require.NoError(t, err)
 			s := &State{}
-			s.SetManifest([]*desired.Object{d})
-			o := s.Track(d.ID)
+			s.Objects.SetManifest([]*desired.Object{d})
+			o := s.Objects.Track(d.ID)
 			o.Entry, o.observation = fixture.InState(v1alpha1.ObjectApplied, "1"), tt.observation
 			o.answer.health = &trigger.Health{Status: kstatus.InProgressStatus}
 			p := &Planner{Env: &Env{Watches: shown{kept}}, Settings: &Settings{Watched: true}, State: s, Scope: Scope{All: true}}

@@ -1,10 +1,7 @@
 package plan
 
 import (
-	"iter"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -16,7 +13,7 @@ import (
 )
 
 // Object is all that is known of one object between two reconciles. It is made by
-// [State.Track], and dropped by [State.ForgetUnused].
+// [Objects.Track], and dropped by [Objects.ForgetUnused].
 type Object struct {
 	ID object.Identity
 	// Desired is the object as the manifest has it; nil if the manifest lacks it, or
@@ -127,104 +124,4 @@ func (o *Object) Leave() {
 // In reports whether the object is in the inventory in a state.
 func (o *Object) In(state v1alpha1.ObjectState) bool {
 	return o.Entry != nil && o.Entry.State == state
-}
-
-// Track returns the state of an object, which is new if the object is unknown.
-func (s *State) Track(id object.Identity) *Object {
-	if o := s.Objects[id]; o != nil {
-		return o
-	}
-	if s.Objects == nil {
-		s.Objects = map[object.Identity]*Object{}
-	}
-	o := &Object{ID: id}
-	s.Objects[id] = o
-	s.Others = append(s.Others, o)
-	return o
-}
-
-// At returns the state of an object of the manifest; nil if the manifest lacks it.
-func (s *State) At(key trigger.ObjectKey) *Object {
-	o := s.Objects[object.Identity{GroupKind: s.kinds[key.GVR], Namespace: key.Namespace, Name: key.Name}]
-	if o == nil || o.Desired == nil || o.Desired.Key != key {
-		return nil
-	}
-	return o
-}
-
-// ForgetUnused drops the states of objects that have become unneeded.
-func (s *State) ForgetUnused() {
-	kept := s.Others[:0]
-	for _, o := range s.Others {
-		if o.unused() {
-			delete(s.Objects, o.ID)
-			continue
-		}
-		kept = append(kept, o)
-	}
-	clear(s.Others[len(kept):])
-	s.Others = kept
-}
-
-// SetManifest makes the objects of the manifest exactly those, in their order.
-func (s *State) SetManifest(objects []*desired.Object) {
-	before := s.Manifest
-	for _, o := range before {
-		o.Desired = nil
-	}
-	s.Manifest, s.kinds = make([]*Object, 0, len(objects)), map[schema.GroupVersionResource]schema.GroupKind{}
-	for _, d := range objects {
-		o := s.Track(d.ID)
-		s.kinds[d.Key.GVR] = d.ID.GroupKind
-		o.Desired, o.Departure = d, Departure{}
-		s.Manifest = append(s.Manifest, o)
-	}
-	s.Others = append(s.Others, before...)
-	others := s.Others[:0]
-	for _, o := range s.Others {
-		if o.Desired == nil {
-			o.Unlisted, o.Remarks, o.answer, o.checked = nil, Remarks{}, healthAnswer{}, ""
-			if o.Entry != nil {
-				o.Entry.Health = ""
-			}
-			others = append(others, o)
-		}
-	}
-	clear(s.Others[len(others):])
-	s.Others = others
-}
-
-// All returns the states of all objects: the objects of the manifest in its order, then the others.
-func (s *State) All() iter.Seq[*Object] {
-	return func(yield func(*Object) bool) {
-		for _, list := range [][]*Object{s.Manifest, s.Others} {
-			for _, o := range list {
-				if !yield(o) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Inventory returns the objects in the inventory.
-func (s *State) Inventory() []*Object {
-	var listed []*Object
-	for o := range s.All() {
-		if o.Entry != nil {
-			listed = append(listed, o)
-		}
-	}
-	return listed
-}
-
-// Problems returns how many objects are not as they should be.
-func (s *State) Problems() int {
-	n := 0
-	for o := range s.All() {
-		if o.Problem != nil {
-			n++
-		}
-	}
-	return n
 }

@@ -35,24 +35,24 @@ func TestObjectStateLives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &State{}
-			s.SetManifest([]*desired.Object{a, b})
-			o := s.Objects[b.ID]
-			s.SetManifest([]*desired.Object{a})
-			require.Equal(t, []*Object{s.Objects[a.ID]}, s.Manifest)
-			require.Equal(t, []*Object{o}, s.Others)
+			s.Objects.SetManifest([]*desired.Object{a, b})
+			o := s.Objects.ByID[b.ID]
+			s.Objects.SetManifest([]*desired.Object{a})
+			require.Equal(t, []*Object{s.Objects.ByID[a.ID]}, s.Objects.Manifest)
+			require.Equal(t, []*Object{o}, s.Objects.Others)
 			require.Nil(t, o.Desired)
 			tc.change(o)
-			s.ForgetUnused()
+			s.Objects.ForgetUnused()
 			if !tc.kept {
-				require.Empty(t, s.Others, tc.reason)
-				require.Len(t, s.Objects, 1)
+				require.Empty(t, s.Objects.Others, tc.reason)
+				require.Len(t, s.Objects.ByID, 1)
 				return
 			}
-			require.Same(t, o, s.Track(b.ID), tc.reason)
-			s.SetManifest([]*desired.Object{b, a})
-			require.Equal(t, []*Object{o, s.Objects[a.ID]}, s.Manifest, "the manifest has it again, in its order")
-			require.Empty(t, s.Others)
-			require.Len(t, s.Objects, 2)
+			require.Same(t, o, s.Objects.Track(b.ID), tc.reason)
+			s.Objects.SetManifest([]*desired.Object{b, a})
+			require.Equal(t, []*Object{o, s.Objects.ByID[a.ID]}, s.Objects.Manifest, "the manifest has it again, in its order")
+			require.Empty(t, s.Objects.Others)
+			require.Len(t, s.Objects.ByID, 2)
 		})
 	}
 }

@@ -17,7 +17,7 @@ const (
 // NoteApplied notes which objects were applied and have to be observed.
 func (p *Planner) NoteApplied(applied []Task) {
 	if !p.Settings.Watched {
-		for o := range p.State.All() {
+		for o := range p.State.Objects.All() {
 			o.observation = observed
 		}
 		return
@@ -33,7 +33,7 @@ func (p *Planner) NoteApplied(applied []Task) {
 // synced has still to show one.
 func (p *Planner) AwaitsWatches() bool {
 	awaits := false
-	for o := range p.State.All() {
+	for o := range p.State.Objects.All() {
 		if o.observation != observed {
 			o.observation = p.observe(o)
 			awaits = awaits || o.observation == awaited
@@ -60,7 +60,7 @@ func (p *Planner) observe(o *Object) observation {
 
 // UnobservedObject returns an object that a synced watch is still to show, or nil. An unsynced
 // watch is reported elsewhere.
-func (s *State) UnobservedObject() *v1alpha1.ProblemObject {
+func (s *Objects) UnobservedObject() *v1alpha1.ProblemObject {
 	for _, o := range s.Manifest { // in the order of the manifest, so that it stays the same
 		if o.observation == awaited {
 			return object.ProblemObject(o.Desired.GVK, o.ID)

@@ -16,7 +16,7 @@ func (p *Planner) RecordOthers() {
 	if !p.Settings.Watched || !p.Scope.All && !p.Causes.Others && !p.Causes.Health {
 		return
 	}
-	for _, o := range p.State.Manifest {
+	for _, o := range p.State.Objects.Manifest {
 		key, entry := o.Desired.Key, o.Entry
 		if entry == nil || entry.UID == "" {
 			continue

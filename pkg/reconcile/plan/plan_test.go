@@ -41,12 +41,12 @@ func TestMakePlan(t *testing.T) {
 	a, b := wanted.ConfigMap("a"), wanted.ConfigMap("b")
 	in := func(entries map[object.Identity]*v1alpha1.ManagedResourceStatus, change func(*Input)) Input {
 		s := &State{}
-		s.SetManifest([]*desired.Object{a, b})
+		s.Objects.SetManifest([]*desired.Object{a, b})
 		for id, entry := range entries {
-			s.Track(id).Entry = entry
+			s.Objects.Track(id).Entry = entry
 		}
 		p := Input{
-			manifest: s.Manifest, others: s.Others, all: true,
+			manifest: s.Objects.Manifest, others: s.Objects.Others, all: true,
 			preconditions: func(*Object) preconditions { return preconditions{} },
 		}
 		if change != nil {

@@ -14,12 +14,12 @@ import (
 // ObjectProblems returns the problems of the objects, in their order. pending are those whose
 // drift is still to be reverted.
 func (s *State) ObjectProblems(pending map[trigger.ObjectKey]trigger.Cause) []v1alpha1.Problem {
-	unserved := make(map[object.Identity]schema.GroupVersionKind, len(s.Unresolved))
-	for _, u := range s.Unresolved {
+	unserved := make(map[object.Identity]schema.GroupVersionKind, len(s.Objects.Unresolved))
+	for _, u := range s.Objects.Unresolved {
 		unserved[u.ID] = u.GVK
 	}
 	var all []v1alpha1.Problem
-	for _, o := range s.ordered() {
+	for _, o := range s.Objects.ordered() {
 		gvk, known := unserved[o.ID]
 		unreverted := false
 		switch {
@@ -78,7 +78,7 @@ func (s *State) WarningProblems() []v1alpha1.Problem {
 		}
 	}
 	all := []v1alpha1.Problem{}
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		texts := o.Remarks.Warnings
 		for _, kept := range o.Remarks.Kept {
 			texts = append(slices.Clip(texts), kept.Text)

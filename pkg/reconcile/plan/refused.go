@@ -203,7 +203,7 @@ func (p *Planner) refusalStands(o *Object) bool {
 // knowledge about one decides about its containers.
 func (p *Planner) RestRemovals(ids []object.Identity) []object.Identity {
 	for _, id := range ids {
-		if !p.refusalStands(p.State.Objects[id]) {
+		if !p.refusalStands(p.State.Objects.ByID[id]) {
 			return ids
 		}
 	}
@@ -226,7 +226,7 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 		}
 	}
 	changed, delay := false, time.Duration(0)
-	for o := range p.State.All() {
+	for o := range p.State.Objects.All() {
 		r := o.Refused
 		if o.Problem == nil || r == nil {
 			continue

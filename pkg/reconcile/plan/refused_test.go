@@ -49,7 +49,7 @@ func TestAwaitRefusedOnce(t *testing.T) {
 			store, owner := &shown{kept(t, "100", "blue")}, trigger.Owner{Name: name}
 			p := &Planner{Env: &Env{Watches: store, Trigger: factory}, Settings: &Settings{Watched: true}, State: &State{}, Now: time.Now()}
 			p.Settings.Claimant.Owner = owner
-			o := p.State.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: key.Namespace, Name: key.Name})
+			o := p.State.Objects.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: key.Namespace, Name: key.Name})
 			o.Await(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
 			tc.refuse(p, o)
 			await := func() bool {

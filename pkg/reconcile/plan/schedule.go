@@ -19,11 +19,11 @@ import (
 
 // suspectsDue reports whether it is time to compare the suspects of the backstop.
 func (s *State) suspectsDue(now time.Time) bool {
-	return s.Suspects() && !now.Before(s.Schedule.Suspects)
+	return s.Objects.Suspects() && !now.Before(s.Schedule.Suspects)
 }
 
 // Suspects reports whether the backstop has suspects.
-func (s *State) Suspects() bool {
+func (s *Objects) Suspects() bool {
 	for o := range s.All() {
 		if o.BackstopSuspect != nil {
 			return true
@@ -192,10 +192,10 @@ func (p *Planner) Wakes(e Ending) []Wake {
 func (p *Planner) objectWakes() []Wake {
 	s := p.State
 	var wakes []Wake
-	if s.Suspects() {
+	if s.Objects.Suspects() {
 		wakes = append(wakes, Wake{s.Schedule.Suspects, wakeSuspects})
 	}
-	for o := range s.All() {
+	for o := range s.Objects.All() {
 		if o.Drift != nil {
 			wakes = append(wakes, Wake{o.Drift.Decision.Until, wakeExemption})
 		}
@@ -214,7 +214,7 @@ func (p *Planner) objectWakes() []Wake {
 }
 
 // ProblemsUntil returns when the first object with a problem is considered again in any case, or zero.
-func (s *State) ProblemsUntil() (first time.Time) {
+func (s *Objects) ProblemsUntil() (first time.Time) {
 	for o := range s.All() {
 		if o.Problem != nil && !o.Problem.Until.IsZero() && (first.IsZero() || o.Problem.Until.Before(first)) {
 			first = o.Problem.Until
@@ -227,7 +227,7 @@ func (s *State) ProblemsUntil() (first time.Time) {
 // retried only after a change.
 func (p *Planner) Failed(e Ending) bool {
 	pending, failed, kept := len(p.PendingDrift), false, false
-	for o := range p.State.All() {
+	for o := range p.State.Objects.All() {
 		rests := p.rests(o)
 		failed = failed || o.Problem != nil && !o.Problem.Awaited && !rests
 		kept = kept || o.Problem != nil && strings.HasPrefix(o.Problem.Message, removedWhenApplied)
@@ -237,7 +237,7 @@ func (p *Planner) Failed(e Ending) bool {
 			}
 		}
 	}
-	return !e.Stalled && (e.Blocked || failed || pending > 0 || kept && !p.State.hasUnapplied())
+	return !e.Stalled && (e.Blocked || failed || pending > 0 || kept && !p.State.Objects.hasUnapplied())
 }
 
 // Requeue returns the result of a reconcile after which the VidraResource is reconciled again

@@ -32,10 +32,10 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 				VR: &v1alpha1.VidraResource{}, Now: now, PendingDrift: map[trigger.ObjectKey]trigger.Cause{d.Key: {}},
 				State: &State{Schedule: Schedule{Resync: now.Add(time.Hour)}, Health: &HealthReport{Ill: []Illness{{
 					Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * ending.Grace).Unix()}, // as of the last check
-				}}}, Manifest: []*Object{{
+				}}}, Objects: Objects{Manifest: []*Object{{
 					ID: id, Desired: d, Drift: &Drift{Decision: policy.Leave(policy.BreakGlass, "", now.Add(-time.Second))},
 					Contention: &contention.Tracker{Began: now, LastHeal: now.Add(-2 * contention.Window), NotBefore: now.Add(-time.Second)},
-				}}},
+				}}}},
 			}
 			p.State.Schedule.Attempted(p.Failed(o), o.All, now)
 			next := Earliest(p.Wakes(o))

@@ -39,7 +39,7 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 		return causes
 	}
 	unsynced := false
-	for _, o := range p.State.Manifest {
+	for _, o := range p.State.Objects.Manifest {
 		d := o.Desired
 		heals := (o.Turn.Healing() || healed[d.Key]) && !p.State.Inherited.Unjudged // otherwise the status would lose the additions in it that stay
 		if _, seen := causes[d.Key]; seen || heals || o.Drift != nil && !o.Drift.Unobserved && p.Settings.Watched {
@@ -90,19 +90,19 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 	tracing.Causes(ctx, causes)
 	s := p.State
 	if p.Scope.All { // Suspend and HoldBack report it again
-		for o := range s.All() {
+		for o := range s.Objects.All() {
 			if o.Postponed() {
 				o.Problem = nil
 			}
 		}
 	}
 	todo := Make(Input{
-		manifest: s.Manifest, others: s.Others, unresolved: s.Unresolved, causes: causes, all: p.Scope.All,
+		manifest: s.Objects.Manifest, others: s.Objects.Others, unresolved: s.Objects.Unresolved, causes: causes, all: p.Scope.All,
 		preconditions: func(o *Object) preconditions { return p.preconditions(ctx, o, causes[o.Desired.Key]) },
 	})
 	if p.Scope.All {
-		waiting := s.waitingKinds()
-		for _, o := range s.Others {
+		waiting := s.Objects.waitingKinds()
+		for _, o := range s.Objects.Others {
 			if _, waits := waiting[o.ID]; o.Entry == nil && !waits {
 				o.Problem = nil
 			}
@@ -179,7 +179,7 @@ func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 	}
 	for _, id := range todo.Prune {
 		waits = true
-		p.State.Objects[id].Await(why.Reason, "is not removed yet")
+		p.State.Objects.ByID[id].Await(why.Reason, "is not removed yet")
 	}
 	todo.Apply, todo.Prune = now, nil
 	p.Waits = p.Waits || waits
@@ -207,7 +207,7 @@ func (p *Planner) Suspend(todo Plan) Plan {
 	}
 	for _, id := range todo.Prune {
 		p.Waits = true
-		p.State.Objects[id].Await(v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true")
+		p.State.Objects.ByID[id].Await(v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true")
 	}
 	todo.Apply, todo.Prune = reported, nil
 	return todo

@@ -29,10 +29,10 @@ func EachStage[T any](items []T, stageOf func(T) manifest.Stage, do func(stage [
 // manifest defines: they belong to a stage before, and a webhook may refuse them.
 func (p *Planner) WebhooksLast(todo Plan) Plan {
 	s := p.State
-	waits := slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool {
-		return slices.ContainsFunc(s.Manifest, func(o *Object) bool { return o.Desired.Defines(u.ID.GroupKind) })
+	waits := slices.ContainsFunc(s.Objects.Unresolved, func(u desired.Unresolved) bool {
+		return slices.ContainsFunc(s.Objects.Manifest, func(o *Object) bool { return o.Desired.Defines(u.ID.GroupKind) })
 	})
-	if !waits || !s.Waiting.IsZero() && p.Now.Sub(s.Waiting) >= CRDEstablishTimeout {
+	if !waits || !s.Objects.Waiting.IsZero() && p.Now.Sub(s.Objects.Waiting) >= CRDEstablishTimeout {
 		return todo
 	}
 	todo.Apply = slices.DeleteFunc(todo.Apply, func(t Task) bool {
@@ -54,21 +54,21 @@ func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 	if len(ids) == 0 { // as in nearly every reconcile
 		return ids
 	}
-	if !s.hasUnapplied() {
+	if !s.Objects.hasUnapplied() {
 		return ids
 	}
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
-		if s.Objects[id].In(v1alpha1.ObjectDeleting) {
+		if s.Objects.ByID[id].In(v1alpha1.ObjectDeleting) {
 			return false
 		}
-		s.Objects[id].Await(v1alpha1.ReasonProgressing, removedWhenApplied+s.unappliedIn(id))
+		s.Objects.ByID[id].Await(v1alpha1.ReasonProgressing, removedWhenApplied+s.Objects.unappliedIn(id))
 		return true
 	})
 }
 
 // unappliedIn is the end of the message about a container that KeepUntilApplied keeps: it names an object of the manifest that would be
 // deleted with the container and is still to be applied. Otherwise it is empty.
-func (s *State) unappliedIn(container object.Identity) string {
+func (s *Objects) unappliedIn(container object.Identity) string {
 	if !container.IsContainer() {
 		return ""
 	}
@@ -96,8 +96,8 @@ func (s *State) unappliedIn(container object.Identity) string {
 const removedWhenApplied = "left the manifest, and is removed when all that is in it is applied"
 
 // hasUnapplied reports whether an object of the manifest is still to be applied, so that objects that left it stay.
-func (s *State) hasUnapplied() bool {
-	return slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return unapplied(s.Objects[u.ID]) }) ||
+func (s *Objects) hasUnapplied() bool {
+	return slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return unapplied(s.ByID[u.ID]) }) ||
 		slices.ContainsFunc(s.Manifest, unapplied)
 }
 
@@ -125,7 +125,7 @@ var Settling = RemovalDelay{Time: RemovalSettle, Message: policy.Settling}
 // continue.
 func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []object.Identity {
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
-		o := p.State.Objects[id]
+		o := p.State.Objects.ByID[id]
 		if o.Departure.At.IsZero() {
 			o.Departure.At = p.Now
 		}
@@ -142,10 +142,10 @@ func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []ob
 
 // waitingSince returns since when objects wait for kinds that the manifest defines.
 func (p *Planner) waitingSince() time.Time {
-	if p.State.Waiting.IsZero() {
+	if p.State.Objects.Waiting.IsZero() {
 		return p.Now
 	}
-	return p.State.Waiting
+	return p.State.Objects.Waiting
 }
 
 // BeingReplaced is the failure of an object that is applied once its deletion has ended.

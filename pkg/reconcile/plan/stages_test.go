@@ -39,20 +39,20 @@ func TestPruneWaitsForWhatIsNotApplied(t *testing.T) {
 				t.Parallel()
 				a, old, going := wanted.ConfigMap("a"), fixture.IDOf(fixture.ConfigMapKind, "shop", "old"), fixture.IDOf(fixture.ConfigMapKind, "shop", "going")
 				s := &State{}
-				s.Track(old).Entry = fixture.InState(v1alpha1.ObjectApplied, "1")
-				s.Track(going).Entry = fixture.InState(v1alpha1.ObjectDeleting, "2")
+				s.Objects.Track(old).Entry = fixture.InState(v1alpha1.ObjectApplied, "1")
+				s.Objects.Track(going).Entry = fixture.InState(v1alpha1.ObjectDeleting, "2")
 				if resolved {
-					s.SetManifest([]*desired.Object{a})
+					s.Objects.SetManifest([]*desired.Object{a})
 				} else {
-					s.Unresolved = []desired.Unresolved{{ID: a.ID, GVK: schema.GroupVersionKind{}}}
+					s.Objects.Unresolved = []desired.Unresolved{{ID: a.ID, GVK: schema.GroupVersionKind{}}}
 				}
 				if tc.why != (object.Failure{}) {
-					s.Track(a.ID).Problem = &tc.why
+					s.Objects.Track(a.ID).Problem = &tc.why
 				}
 				got := (&Planner{State: s}).KeepUntilApplied([]object.Identity{going, old})
 				if tc.waits {
 					require.Equal(t, []object.Identity{going}, got, "a deletion that has begun goes on. %s", tc.reason)
-					require.Contains(t, s.Objects[old].Problem.Message, "left the manifest")
+					require.Contains(t, s.Objects.ByID[old].Problem.Message, "left the manifest")
 				} else {
 					require.Equal(t, []object.Identity{going, old}, got, tc.reason)
 				}
@@ -66,14 +66,14 @@ func TestPruneNamesTheMember(t *testing.T) {
 	t.Parallel()
 	shop, bank := object.Identity{GroupKind: object.NamespaceKind, Name: "shop"}, object.Identity{GroupKind: object.NamespaceKind, Name: "bank"}
 	s := &State{}
-	s.SetManifest([]*desired.Object{wanted.ConfigMap("b"), wanted.ConfigMap("a"), wanted.ConfigMap("applied")})
+	s.Objects.SetManifest([]*desired.Object{wanted.ConfigMap("b"), wanted.ConfigMap("a"), wanted.ConfigMap("applied")})
 	for _, name := range []string{"a", "b"} {
-		s.Track(fixture.IDOf(fixture.ConfigMapKind, "shop", name)).Problem = &object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "no"}
+		s.Objects.Track(fixture.IDOf(fixture.ConfigMapKind, "shop", name)).Problem = &object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "no"}
 	}
 	for _, id := range []object.Identity{shop, bank} {
-		s.Track(id).Entry = fixture.InState(v1alpha1.ObjectApplied, "1")
+		s.Objects.Track(id).Entry = fixture.InState(v1alpha1.ObjectApplied, "1")
 	}
 	require.Empty(t, (&Planner{State: s}).KeepUntilApplied([]object.Identity{shop, bank}))
-	require.Equal(t, "left the manifest, and is removed when all that is in it is applied; it holds ConfigMap shop/a, which is not", s.Objects[shop].Problem.Message)
-	require.Equal(t, "left the manifest, and is removed when all that is in it is applied", s.Objects[bank].Problem.Message)
+	require.Equal(t, "left the manifest, and is removed when all that is in it is applied; it holds ConfigMap shop/a, which is not", s.Objects.ByID[shop].Problem.Message)
+	require.Equal(t, "left the manifest, and is removed when all that is in it is applied", s.Objects.ByID[bank].Problem.Message)
 }

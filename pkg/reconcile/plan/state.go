@@ -5,7 +5,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -42,19 +41,12 @@ type State struct {
 
 	// Read is the last attempt to read the manifest.
 	Read Read
-	// Objects has the states of all objects, those in Manifest and those in Others. Manifest
-	// has those that the manifest has, in the order in which they are applied.
-	Objects          map[object.Identity]*Object
-	Manifest, Others []*Object
-	// kinds are the kinds of the objects in Manifest.
-	kinds      map[schema.GroupVersionResource]schema.GroupKind
-	Unresolved []desired.Unresolved
+	// Objects are the states of all objects.
+	Objects Objects
 	// Unmatched are the ignore rules that match nothing.
 	Unmatched []string
 	// NearLimit reports that the VidraResource takes most of the bytes that it may have.
 	NearLimit bool
-	// Waiting is since when objects wait for kinds that the manifest defines.
-	Waiting time.Time
 
 	// Watches are the states of the watches at the last reconcile of all objects.
 	Watches map[watchregistry.Key]watchregistry.Status
@@ -113,13 +105,13 @@ type Unreported struct {
 // NewState returns the state of the objects that the status of a VidraResource has.
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
-		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Objects: map[object.Identity]*Object{}, Inherited: inherited(vr.Status),
+		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Inherited: inherited(vr.Status),
 		Provenance:  Provenance{Shards: vr.Status.Shards, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Sources: slices.Clone(vr.Status.Source)},
 		Destination: Destination{Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID},
 	}
 	for i := range s.Status.ManagedResources {
 		entry := s.Status.ManagedResources[i]
-		o := s.Track(object.IdentityOf(&entry))
+		o := s.Objects.Track(object.IdentityOf(&entry))
 		o.Entry = &entry
 		s.unseal(o)
 		if breakglass.Exempts(entry.BreakGlass, time.Now()) {
@@ -134,8 +126,7 @@ func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 
 // Empty forgets all objects, which are in another cluster. The manifest has to be read again.
 func (s *State) Empty() {
-	s.Objects, s.Manifest, s.Others, s.kinds, s.Unresolved = map[object.Identity]*Object{}, nil, nil, nil, nil
-	s.Read.Generation, s.Waiting, s.Health, s.Emptied = 0, time.Time{}, nil, true
+	s.Objects, s.Read.Generation, s.Health, s.Emptied = Objects{}, 0, nil, true
 }
 
 // SetAccount notes the account, as NAMESPACE/NAME, that a generation of the spec names, with the manifest of that generation; empty for
@@ -144,7 +135,7 @@ func (s *State) Empty() {
 // requires. The author of a later write need not, so an object that leaves with that is not removed as the former account.
 func (s *State) SetAccount(account string, generation int64) {
 	was := s.Provenance.AppliedAs
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		if o.Entry != nil {
 			o.Entry.RemoveAs = ""
 		}
@@ -155,8 +146,8 @@ func (s *State) SetAccount(account string, generation int64) {
 	if was == nil || was.ServiceAccount == account || generation > was.Generation+1 {
 		return
 	}
-	for _, o := range s.Others {
-		waits := slices.ContainsFunc(s.Unresolved, func(u desired.Unresolved) bool { return u.Is(o.ID) })
+	for _, o := range s.Objects.Others {
+		waits := slices.ContainsFunc(s.Objects.Unresolved, func(u desired.Unresolved) bool { return u.Is(o.ID) })
 		if o.Entry != nil && o.Entry.RemoveAs == "" && !waits {
 			o.Entry.RemoveAs = was.ServiceAccount
 		}
@@ -172,57 +163,9 @@ func AppliedBefore(manager string, e *v1alpha1.ManagedResourceStatus) (trigger.A
 	return trigger.Applied{Manager: manager, Digest: digest, UID: types.UID(e.UID), Sensitive: ownership.Sensitivity(e.Sensitive)}, true
 }
 
-// Namespaces returns the namespaces of the objects of the manifest.
-func (s *State) Namespaces() map[string]struct{} {
-	names := map[string]struct{}{}
-	for _, o := range s.Manifest {
-		if o.ID.Namespace != "" {
-			names[o.ID.Namespace] = struct{}{}
-		}
-	}
-	return names
-}
-
-// AwaitsKinds reports whether an object of the manifest waits for its kind to be served.
-func (s *State) AwaitsKinds() bool {
-	return slices.ContainsFunc(s.Unresolved, desired.Unresolved.AwaitsKind)
-}
-
-// ordered returns the objects in the order of the manifest, then those that are to be removed.
-func (s *State) ordered() []*Object {
-	all := slices.Clone(s.Manifest)
-	waiting := s.waitingKinds()
-	for _, u := range s.Unresolved {
-		if o := s.Objects[u.ID]; waiting[u.ID] && o != nil {
-			all = append(all, o)
-			waiting[u.ID] = false
-		}
-	}
-	var removed []*Object
-	for _, o := range s.Others {
-		if _, waits := waiting[o.ID]; o.Entry != nil && !waits {
-			removed = append(removed, o)
-		}
-	}
-	slices.SortFunc(removed, func(a, b *Object) int { return CompareForRemoval(a.ID, b.ID) })
-	return append(all, removed...)
-}
-
-// Subjects returns the objects of the manifest, with the objects of unserved kinds.
-func (s *State) Subjects() map[v1alpha1.Subject]bool {
-	all := make(map[v1alpha1.Subject]bool, len(s.Manifest)+len(s.Unresolved))
-	for _, o := range s.Manifest {
-		all[o.ID.Subject()] = true
-	}
-	for _, u := range s.Unresolved {
-		all[u.ID.Subject()] = true
-	}
-	return all
-}
-
 // Entries returns the inventory, sorted.
 func (s *State) Entries() (entries []v1alpha1.ManagedResourceStatus) {
-	all := s.ordered()
+	all := s.Objects.ordered()
 	entries = slices.Grow(entries, len(all)) // they are kept, so without room for more
 	for _, o := range all {
 		if o.Entry != nil {
@@ -230,14 +173,4 @@ func (s *State) Entries() (entries []v1alpha1.ManagedResourceStatus) {
 		}
 	}
 	return entries
-}
-
-// waitingKinds are the objects of the manifest whose kinds are unserved.
-func (s *State) waitingKinds() map[object.Identity]bool {
-	waiting := make(map[object.Identity]bool, len(s.Unresolved))
-	for _, u := range s.Unresolved {
-		o := s.Objects[u.ID]
-		waiting[u.ID] = o == nil || o.Desired == nil // otherwise it is there in another version
-	}
-	return waiting
 }

@@ -132,7 +132,7 @@ func (failing) Get(context.Context, client.ObjectKey, client.Object, ...client.G
 // reading returns a Remover in a removal of the object of requests.
 func reading(r *requests) *Remover {
 	a := remover(page)
-	a.Plan.State.Objects[page].Entry.UID = "a"
+	a.Plan.State.Objects.ByID[page].Entry.UID = "a"
 	a.Applier.Client, a.Applier.Destination = r, asVidra{own: r}
 	a.Applier.Finder = &owners.Finder{
 		Claimant: a.Applier.Settings.Claimant, Index: a.Applier.Index, VidraResources: &fixture.CacheOf{},
@@ -224,10 +224,10 @@ func TestRemove(t *testing.T) {
 			}, want: Delayed,
 		},
 		"Settles": {
-			reason: "It has just left the manifest of its receiver.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Plan.State.Objects[page].Departure.Received = true }, want: Delayed,
+			reason: "It has just left the manifest of its receiver.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Plan.State.Objects.ByID[page].Departure.Received = true }, want: Delayed,
 		},
 		"Moves": {
-			reason: "Its receiver applies it.", of: &requests{live: mine(nil)}, before: func(a *Remover) { moved(a); a.Plan.State.Objects[page].Departure.At = time.Now() }, want: Delayed,
+			reason: "Its receiver applies it.", of: &requests{live: mine(nil)}, before: func(a *Remover) { moved(a); a.Plan.State.Objects.ByID[page].Departure.At = time.Now() }, want: Delayed,
 		},
 		"Moved": {reason: "Its receiver gets the fields.", of: &requests{live: mine(nil)}, before: moved, want: Released, sent: []string{"edit"}},
 		"Mentioned": {
@@ -279,7 +279,7 @@ func TestRemove(t *testing.T) {
 			if tc.before != nil {
 				tc.before(a)
 			}
-			done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+			done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 			require.Equal(t, tc.want, done.End, "%s: %v", tc.reason, done.Err)
 			require.Equal(t, tc.kept, done.kept, tc.reason)
 			require.Equal(t, tc.want == Failed || tc.want == DeletionFailed, done.Err != nil, tc.reason)
@@ -298,13 +298,13 @@ func TestDiscoveryBehind(t *testing.T) {
 	r := &requests{live: fixture.LiveConfigMap("a", nil, "vidra/web"), getErr: notFound("")}
 	a := reading(r)
 	a.Applier.Destination = asVidra{own: r, invalidated: func() { r.getErr = nil }}
-	done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+	done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 	require.Equal(t, Deleted, done.End)
 
 	asked := 0
 	a = remover(page)
 	a.Applier.Destination = kinds{mapping: &meta.NoKindMatchError{}, asked: &asked}
-	require.Equal(t, Removal{End: KindUnserved}, a.remove(t.Context(), a.Plan.State.Objects[page].Entry))
+	require.Equal(t, Removal{End: KindUnserved}, a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry))
 	require.Equal(t, 1, asked)
 }
 
@@ -314,16 +314,16 @@ func TestForbiddenInNamespace(t *testing.T) {
 	r := &requests{getErr: forbidden()} // which has no Namespace, either
 	a := reading(r)
 	a.Prune(t.Context(), []object.Identity{page})
-	require.Nil(t, a.Plan.State.Objects[page].Entry)
+	require.Nil(t, a.Plan.State.Objects.ByID[page].Entry)
 
 	r.live = fixture.LiveConfigMap("a", nil)
 	a = reading(r)
 	a.Prune(t.Context(), []object.Identity{page})
-	require.Equal(t, v1alpha1.ObjectFailed, a.Plan.State.Objects[page].Entry.State, "the Namespace exists")
+	require.Equal(t, v1alpha1.ObjectFailed, a.Plan.State.Objects.ByID[page].Entry.State, "the Namespace exists")
 	r.live, r.getErr = nil, errDown
 	a = reading(r)
 	a.Prune(t.Context(), []object.Identity{page})
-	require.Equal(t, v1alpha1.ObjectFailed, a.Plan.State.Objects[page].Entry.State, "the failure is another one")
+	require.Equal(t, v1alpha1.ObjectFailed, a.Plan.State.Objects.ByID[page].Entry.State, "the failure is another one")
 }
 
 // TestRemoveAsFormer: the account that the spec named before removes an object that the present one may not.
@@ -357,7 +357,7 @@ func TestRemoveAsFormer(t *testing.T) {
 				asked = true
 				return former, "system:serviceaccount:shop:old", tc.why
 			}
-			entry := a.Plan.State.Objects[page].Entry
+			entry := a.Plan.State.Objects.ByID[page].Entry
 			entry.RemoveAs = tc.former
 			done := a.remove(t.Context(), entry)
 			require.Equal(t, []bool{tc.asked, tc.asFormer, tc.deleted, tc.fails}, []bool{asked, len(former.sent) > 0, done.End == Deleted, done.Err != nil}, tc.reason)
@@ -376,13 +376,13 @@ func TestExempted(t *testing.T) {
 	}, "vidra/web")
 	r := &requests{live: live}
 	a := reading(r)
-	done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+	done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 	require.Equal(t, policy.Exempt, done.decision.Reason)
 	require.Equal(t, v1alpha1.BreakGlassAccepted, done.glass.Status.State)
 	require.Empty(t, r.sent)
 
 	delete(live.Object["metadata"].(map[string]any)["annotations"].(map[string]any), v1alpha1.BreakGlassReasonAnnotation)
-	done = a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+	done = a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 	require.Equal(t, Deleted, done.End, "a request without a reason exempts nothing")
 	require.Equal(t, policy.Remove(""), done.decision)
 }
@@ -406,7 +406,7 @@ func TestClaim(t *testing.T) {
 			t.Parallel()
 			a := reading(&requests{live: tc.live})
 			a.Applier.Settings.Watched, a.stale = !tc.unwatched, func() error { return tc.stale }
-			a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+			a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 			require.Len(t, a.Applier.Index.Claims(pageKey), tc.want, tc.reason)
 		})
 	}
@@ -417,7 +417,7 @@ func TestExclude(t *testing.T) {
 	t.Parallel()
 	keep := map[string]string{v1alpha1.KeepAnnotation: "true"}
 	glass := map[string]string{v1alpha1.BreakGlassUntilAnnotation: time.Now().Add(time.Minute).UTC().Format(time.RFC3339), v1alpha1.BreakGlassReasonAnnotation: "incident 42"}
-	deleting := func(a *Remover) { a.Plan.State.Objects[shop].Entry.State = v1alpha1.ObjectDeleting }
+	deleting := func(a *Remover) { a.Plan.State.Objects.ByID[shop].Entry.State = v1alpha1.ObjectDeleting }
 	account := func(a *Remover) { a.Applier.User = "deployer" }
 	live := func(annotations map[string]string) *unstructured.Unstructured {
 		return fixture.LiveConfigMap("a", annotations, "vidra/web")
@@ -449,9 +449,9 @@ func TestExclude(t *testing.T) {
 			t.Parallel()
 			a := reading(tc.of)
 			for _, id := range []object.Identity{shop, tc.removed} {
-				a.Plan.State.Track(id).Entry = object.NewEntry(id, id.WithVersion("v1"))
+				a.Plan.State.Objects.Track(id).Entry = object.NewEntry(id, id.WithVersion("v1"))
 			}
-			a.Plan.State.SetManifest([]*desired.Object{{ID: page, Key: pageKey}})
+			a.Plan.State.Objects.SetManifest([]*desired.Object{{ID: page, Key: pageKey}})
 			if tc.before != nil {
 				tc.before(a)
 			}
@@ -467,8 +467,8 @@ func TestExclude(t *testing.T) {
 		t.Parallel()
 		a := reading(&requests{})
 		for _, entry := range []*v1alpha1.ManagedResourceStatus{nil, object.NewEntry(page, fixture.ConfigMapKind)} {
-			a.Plan.State.SetManifest([]*desired.Object{{ID: page, Key: pageKey}})
-			a.Plan.State.Objects[page].Entry = entry
+			a.Plan.State.Objects.SetManifest([]*desired.Object{{ID: page, Key: pageKey}})
+			a.Plan.State.Objects.ByID[page].Entry = entry
 			require.Empty(t, a.exclude(t.Context(), nil).wanted, "an unknown UID excludes no object")
 		}
 	})

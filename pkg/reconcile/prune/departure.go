@@ -29,7 +29,7 @@ type departure struct {
 }
 
 func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) *departure {
-	o, now := a.Plan.State.Objects[object.IdentityOf(e)], time.Now()
+	o, now := a.Plan.State.Objects.ByID[object.IdentityOf(e)], time.Now()
 	d := &departure{remover: a, key: key, entry: e, of: policy.Departure{
 		Live: live, Wanted: a.exclusions.wanted[live.GetUID()], Owned: a.Applier.Settings.Claimant.Owns(live, e), Orphans: a.Applier.Orphans,
 		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: now, MoveEnds: o.Departure.At.Add(moveTimeout),

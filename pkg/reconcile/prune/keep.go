@@ -73,10 +73,10 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 	s := a.Plan.State
 	excluded := &exclusions{wanted: map[types.UID]bool{}, stayed: map[object.Identity]stayed{}}
 	containers := slices.DeleteFunc(slices.Clone(removed), func(id object.Identity) bool {
-		return !id.IsContainer() || s.Objects[id].In(v1alpha1.ObjectDeleting)
+		return !id.IsContainer() || s.Objects.ByID[id].In(v1alpha1.ObjectDeleting)
 	})
 	var within []*plan.Object
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		if o.Entry != nil && o.Entry.UID != "" {
 			excluded.wanted[types.UID(o.Entry.UID)] = true
 		}
@@ -119,7 +119,7 @@ func (s *exclusions) note(id object.Identity, key trigger.ObjectKey, kept, undec
 func (a *Remover) recordStage(ids []object.Identity, removals []Removal) {
 	s, excluded := a.Plan.State, a.exclusions
 	for i, done := range removals {
-		id, o := ids[i], s.Objects[ids[i]]
+		id, o := ids[i], s.Objects.ByID[ids[i]]
 		entry, deleting := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was checked before
 		a.RecordRemoval(o, done)
 		if done.kept && done.End.ceased() {
@@ -135,8 +135,8 @@ func (a *Remover) endRemoval(removed []object.Identity) {
 	s, excluded := a.Plan.State, a.exclusions
 	for id, kept := range excluded.stayed {
 		for _, container := range removed {
-			if s.Objects[container].Entry != nil && policy.GoesWith(container, id, kept.key) {
-				s.Track(id).Entry = kept.entry
+			if s.Objects.ByID[container].Entry != nil && policy.GoesWith(container, id, kept.key) {
+				s.Objects.Track(id).Entry = kept.entry
 			}
 		}
 	}

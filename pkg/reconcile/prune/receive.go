@@ -24,7 +24,7 @@ func (a *Remover) findReceivers(ctx context.Context, ids []object.Identity) (map
 	var since time.Time
 	for _, id := range ids {
 		settled := time.Now()
-		if left := a.Plan.State.Objects[id].Departure.At; !left.IsZero() {
+		if left := a.Plan.State.Objects.ByID[id].Departure.At; !left.IsZero() {
 			settled = left.Add(plan.RemovalSettle)
 		}
 		if settled.After(since) {

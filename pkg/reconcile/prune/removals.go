@@ -32,7 +32,7 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 		}
 		removals := make([]Removal, len(stage))
 		a.Applier.ParallelKinds(len(stage), func(i int) object.Identity { return stage[i] }, func(i int) {
-			if entry := a.Plan.State.Objects[stage[i]].Entry; a.interrupted() {
+			if entry := a.Plan.State.Objects.ByID[stage[i]].Entry; a.interrupted() {
 				removals[i] = Removal{End: Skipped}
 			} else if a.stillThere(ctx, entry) {
 				removals[i] = Removal{End: StillThere}
@@ -71,7 +71,7 @@ func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourc
 	if entry.State != v1alpha1.ObjectDeleting || !a.Applier.Settings.Watched {
 		return false
 	}
-	if o := a.Plan.State.Objects[object.IdentityOf(entry)]; o != nil && a.Plan.StillDeleting(o) {
+	if o := a.Plan.State.Objects.ByID[object.IdentityOf(entry)]; o != nil && a.Plan.StillDeleting(o) {
 		return true
 	}
 	if a.Plan.Scope.Retry {

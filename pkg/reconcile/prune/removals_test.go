@@ -81,7 +81,7 @@ func remover(ids ...object.Identity) *Remover {
 	}
 	a.Applier.Trigger = trigger.NewFactory(a.Applier.Index)
 	for _, id := range ids {
-		a.Plan.State.Track(id).Entry = object.NewEntry(id, id.WithVersion("v1"))
+		a.Plan.State.Objects.Track(id).Entry = object.NewEntry(id, id.WithVersion("v1"))
 	}
 	return a
 }
@@ -240,7 +240,7 @@ func TestRecordRemoval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := remover(page)
-			o := a.Plan.State.Objects[page]
+			o := a.Plan.State.Objects.ByID[page]
 			if tc.before != nil {
 				tc.before(o)
 			}
@@ -292,7 +292,7 @@ func TestEnds(t *testing.T) {
 		require.Equal(t, End(end), tc.is, "the table has every end")
 		require.Equal(t, []bool{tc.ceased, tc.undecided}, []bool{tc.is.ceased(), tc.is.undecided()}, "end %d", end)
 		a := remover(page)
-		o := a.Plan.State.Objects[page]
+		o := a.Plan.State.Objects.ByID[page]
 		a.RecordRemoval(o, Removal{End: tc.is, key: pageKey, Err: errDown, outOfScope: &object.Failure{}, decision: policy.Wait(policy.Moving, "", "", time.Time{})})
 		require.Equal(t, []bool{tc.ceased, tc.problem}, []bool{o.Entry == nil, o.Problem != nil}, "end %d", end)
 	}
@@ -307,7 +307,7 @@ func received(waits policy.Removal) policy.Removal {
 func TestRecordedAnswer(t *testing.T) {
 	t.Parallel()
 	a := remover(page)
-	o, answer := a.Plan.State.Objects[page], &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Since: &metav1.Time{Time: now}, Until: &metav1.Time{Time: now.Add(time.Hour)}}
+	o, answer := a.Plan.State.Objects.ByID[page], &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Since: &metav1.Time{Time: now}, Until: &metav1.Time{Time: now.Add(time.Hour)}}
 	a.RecordRemoval(o, Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now), glass: breakglass.Answer{Seen: true, Status: answer}})
 	require.Equal(t, answer, o.Entry.BreakGlass)
 	require.Empty(t, o.RemovalNote, "the Event about its removal is still to come")
@@ -383,7 +383,7 @@ func TestRecordStage(t *testing.T) {
 			t.Parallel()
 			a := remover(page, shop)
 			a.exclusions = a.exclude(t.Context(), []object.Identity{page, shop})
-			entry := a.Plan.State.Objects[page].Entry
+			entry := a.Plan.State.Objects.ByID[page].Entry
 			entry.State = tc.state
 			a.recordStage([]object.Identity{page}, []Removal{tc.done})
 
@@ -419,14 +419,14 @@ func TestEndRemoval(t *testing.T) {
 			t.Parallel()
 			a, entry := remover(tc.inventory...), object.NewEntry(page, fixture.ConfigMapKind)
 			for _, id := range append(tc.removed, page) {
-				a.Plan.State.Track(id)
+				a.Plan.State.Objects.Track(id)
 			}
 			a.exclusions = &exclusions{stayed: map[object.Identity]stayed{page: {entry, pageKey}}}
 			a.endRemoval(tc.removed)
 			if tc.want {
-				require.Same(t, entry, a.Plan.State.Objects[page].Entry, tc.reason)
+				require.Same(t, entry, a.Plan.State.Objects.ByID[page].Entry, tc.reason)
 			} else {
-				require.Nil(t, a.Plan.State.Objects[page].Entry, tc.reason)
+				require.Nil(t, a.Plan.State.Objects.ByID[page].Entry, tc.reason)
 			}
 			require.Nil(t, a.exclusions)
 		})
@@ -443,10 +443,10 @@ func TestInterrupted(t *testing.T) {
 			asked++
 			return asked > after
 		}
-		before := *a.Plan.State.Objects[page].Entry
+		before := *a.Plan.State.Objects.ByID[page].Entry
 		a.Prune(t.Context(), []object.Identity{page})
-		require.Equal(t, &before, a.Plan.State.Objects[page].Entry, "after %d questions", after)
-		require.Nil(t, a.Plan.State.Objects[page].Problem)
+		require.Equal(t, &before, a.Plan.State.Objects.ByID[page].Entry, "after %d questions", after)
+		require.Nil(t, a.Plan.State.Objects.ByID[page].Problem)
 		require.Equal(t, after+1, asked, "each step asks once")
 	}
 	require.False(t, remover().interrupted(), "the function is optional")
@@ -478,7 +478,7 @@ func TestStillThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := remover(page)
-			entry := a.Plan.State.Objects[page].Entry
+			entry := a.Plan.State.Objects.ByID[page].Entry
 			entry.State = tc.state
 			if tc.unknown {
 				a.Plan.State = &plan.State{}
@@ -494,7 +494,7 @@ func TestStillThere(t *testing.T) {
 func TestStillThereUnread(t *testing.T) {
 	t.Parallel()
 	a := remover(page)
-	o := a.Plan.State.Objects[page]
+	o := a.Plan.State.Objects.ByID[page]
 	o.Entry.State, o.Refused = v1alpha1.ObjectDeleting, &plan.Refused{}
 	a.Applier.Settings.Watched, a.Plan.Env.Watches = true, watched{found: true, synced: true}
 	a.Prune(t.Context(), []object.Identity{page})
@@ -547,16 +547,16 @@ func TestRemoveUnserved(t *testing.T) {
 			t.Parallel()
 			a := remover(page)
 			a.Applier.Destination, a.Applier.Orphans = tc.kinds, tc.orphans
-			a.Plan.State.Objects[page].KindGoneSince = tc.since
-			require.Equal(t, tc.want, a.remove(t.Context(), a.Plan.State.Objects[page].Entry), tc.reason)
+			a.Plan.State.Objects.ByID[page].KindGoneSince = tc.since
+			require.Equal(t, tc.want, a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry), tc.reason)
 		})
 	}
 	for name, known := range map[string]kinds{"Defined": {mapping: unserved, definition: "CustomResourceDefinition pages"}, "Unknown": {mapping: unserved, defining: errDown}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := remover(page)
-			a.Applier.Destination, a.Plan.State.Objects[page].KindGoneSince = known, now.Add(-plan.KindGoneTimeout)
-			done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+			a.Applier.Destination, a.Plan.State.Objects.ByID[page].KindGoneSince = known, now.Add(-plan.KindGoneTimeout)
+			done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 			require.Equal(t, Delayed, done.End, "its kind exists, or may")
 			require.True(t, done.decision.Waits())
 		})
@@ -571,7 +571,7 @@ func TestRemoveOutOfScope(t *testing.T) {
 	for _, orphans := range []bool{true, false} {
 		a := remover(page)
 		a.Applier.Settings.Allowed, a.Applier.Orphans = scope, orphans
-		done := a.remove(t.Context(), a.Plan.State.Objects[page].Entry)
+		done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 		if orphans {
 			require.Equal(t, Removal{End: Unmanaged, kept: true}, done, "it stays in any case")
 			continue

@@ -25,7 +25,7 @@ func (p *Recorder) noteKind(r apply.Result) {
 		text = fmt.Sprintf("is in the manifest as %s now, and was %s before", r.Task.Object.GVK.GroupVersion(), was.GroupVersion())
 	case r.Change.Action == events.Created:
 		var others []string
-		for _, o := range p.Plan.State.Others {
+		for _, o := range p.Plan.State.Objects.Others {
 			if o.Entry != nil && o.Desired == nil && o.ID.Namespace == r.Task.Object.ID.Namespace && o.ID.Name == r.Task.Object.ID.Name {
 				others = append(others, o.Entry.APIVersion+" "+o.Entry.Kind)
 			}

@@ -81,8 +81,8 @@ func TestObjectProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, s, pending := wanted.ConfigMap("a"), &plan.State{}, map[trigger.ObjectKey]trigger.Cause{}
-			s.SetManifest([]*desired.Object{a})
-			o := s.Objects[a.ID]
+			s.Objects.SetManifest([]*desired.Object{a})
+			o := s.Objects.ByID[a.ID]
 			o.Entry = fixture.InState(tc.state, "1")
 			if tc.object != nil {
 				tc.object(o)
@@ -107,11 +107,11 @@ func TestObjectProblems(t *testing.T) {
 func TestObjectProblemsNameTheVersion(t *testing.T) {
 	t.Parallel()
 	widget := schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}
-	s := &plan.State{Unresolved: []desired.Unresolved{{ID: fixture.IDOf(widget, "shop", "w"), GVK: widget}}}
-	s.Track(fixture.IDOf(widget, "shop", "w")).Fail(v1alpha1.ReasonKindUnavailable, "is not served")
+	s := &plan.State{Objects: plan.Objects{Unresolved: []desired.Unresolved{{ID: fixture.IDOf(widget, "shop", "w"), GVK: widget}}}}
+	s.Objects.Track(fixture.IDOf(widget, "shop", "w")).Fail(v1alpha1.ReasonKindUnavailable, "is not served")
 	old := fixture.IDOf(widget, "shop", "old")
-	s.Track(old).Entry = object.NewEntry(old, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"})
-	s.Track(old).Fail(v1alpha1.ReasonPruneFailed, "no")
+	s.Objects.Track(old).Entry = object.NewEntry(old, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"})
+	s.Objects.Track(old).Fail(v1alpha1.ReasonPruneFailed, "no")
 	var got []string
 	for _, p := range s.ObjectProblems(nil) {
 		got = append(got, events.ProblemNames([]v1alpha1.Problem{p}, nil)[0]+" "+p.Object.APIVersion)

@@ -228,7 +228,7 @@ func (p *Recorder) recordFailure(r apply.Result, awaited bool) {
 func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	s := p.Plan.State
 	provided := map[schema.GroupKind]bool{}
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		if o.Desired.Provides != nil && o.Problem == nil {
 			provided[*o.Desired.Provides] = true
 		}
@@ -237,23 +237,23 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	await := func(o *plan.Object, why object.Failure) {
 		if why.Reason == v1alpha1.ReasonKindUnavailable && provided[o.ID.GroupKind] {
 			waits = true
-			if s.Waiting.IsZero() {
-				s.Waiting = p.Plan.Now
+			if s.Objects.Waiting.IsZero() {
+				s.Objects.Waiting = p.Plan.Now
 			}
-			if p.Plan.Now.Sub(s.Waiting) < plan.CRDEstablishTimeout {
+			if p.Plan.Now.Sub(s.Objects.Waiting) < plan.CRDEstablishTimeout {
 				why = object.Failure{
 					Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established", Awaited: why.Awaited,
-					Until: s.Waiting.Add(plan.CRDEstablishTimeout),
+					Until: s.Objects.Waiting.Add(plan.CRDEstablishTimeout),
 				}
 			}
 		}
 		o.Problem = &why
 	}
-	for _, u := range s.Unresolved {
+	for _, u := range s.Objects.Unresolved {
 		why := u.Why
 		why.Awaited = why.Reason == v1alpha1.ReasonOutOfScope || why.Reason == v1alpha1.ReasonKindUnavailable && p.Plan.KindsNoticed
-		await(s.Track(u.ID), why)
-		for o := range s.All() {
+		await(s.Objects.Track(u.ID), why)
+		for o := range s.Objects.All() {
 			if o.Entry != nil && u.Is(o.ID) {
 				o.Entry.State = v1alpha1.ObjectPending
 			}
@@ -280,7 +280,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		}
 	}
 	if p.Plan.Scope.All && !waits {
-		s.Waiting = time.Time{}
+		s.Objects.Waiting = time.Time{}
 	}
 }
 

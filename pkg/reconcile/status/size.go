@@ -37,7 +37,7 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Fa
 	vr := of.DeepCopy()
 	vr.Status = *s.Status.DeepCopy()
 	vr.Status.ManagedResources, vr.Status.Problems, vr.Status.History = nil, nil, nil
-	for _, o := range s.Manifest {
+	for _, o := range s.Objects.Manifest {
 		d := o.Desired
 		entry := object.NewEntry(d.ID, d.GVK)
 		const uid, digest = "00000000-0000-0000-0000-000000000000", "1:0123456789abcdef0123456789abcdef"
@@ -63,10 +63,10 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Fa
 		}
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of its %d objects, and the limit is %d: %s",
-			size, len(s.Manifest), maxObject, advice)}
+			size, len(s.Objects.Manifest), maxObject, advice)}
 	}
 	removed := 0
-	for _, o := range s.Others { // what it removes is there until it is gone
+	for _, o := range s.Objects.Others { // what it removes is there until it is gone
 		if o.Entry != nil {
 			vr.Status.ManagedResources = append(vr.Status.ManagedResources, *o.Entry)
 			removed++
@@ -76,7 +76,7 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Fa
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
 				"change fewer objects at a time, for instance by removing some first",
-			size, len(s.Manifest), removed, maxObject)}
+			size, len(s.Objects.Manifest), removed, maxObject)}
 	}
 	return nil
 }

@@ -47,9 +47,9 @@ func TestTooLarge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &plan.State{}
-			s.SetManifest(many("new", tc.objects))
+			s.Objects.SetManifest(many("new", tc.objects))
 			for _, d := range many("old", tc.pruned) {
-				s.Track(d.ID).Entry = object.NewEntry(d.ID, d.GVK)
+				s.Objects.Track(d.ID).Entry = object.NewEntry(d.ID, d.GVK)
 			}
 			why := TooLarge(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}, s, tc.dropped)
 			if tc.want == "" {

@@ -82,7 +82,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	if s.Former.ClusterUID != "" { // the next process has to find out, too
 		o.destination = s.Former
 	}
-	o.Unobserved = s.UnobservedObject()
+	o.Unobserved = s.Objects.UnobservedObject()
 	if o.All { // a heal changes none
 		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
 	}
@@ -90,7 +90,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 	o.unjudged = s.Inherited.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
 	o.suspended, o.waits, o.wait = p.Plan.VR.Spec.Suspend, p.Plan.Waits, p.Plan.VR.Spec.Wait
 	if o.suspended && len(s.Status.Problems) > 0 {
-		o.wanted = s.Subjects()
+		o.wanted = s.Objects.Subjects()
 	}
 	o.entries = s.Entries()
 	if unknown := o.Blocked != nil || o.Stalled != nil && !o.Compared; unknown && !s.Emptied && len(s.Status.ManagedResources) > 0 { // the annotation may have others
