@@ -38,7 +38,9 @@ func TestReleaseIsAskedForOnce(t *testing.T) {
 		o.Entry = object.NewEntry(d.ID, d.GVK)
 		conflict := &owners.Conflict{Manager: "vidra/other", Leaving: tc.leaving} // without the name of the other one
 		p.recorder().RecordResult(apply.Result{Task: plan.Task{Object: d, Known: o, Why: plan.WhyChanged}, Err: conflict})
-		require.Equal(t, tc.leaving, o.AwaitsRelease, tc.reason)
+		require.Equal(t, tc.leaving, o.Problem.AwaitsRelease, tc.reason)
 		require.Equal(t, tc.asks, l.Trigger.TakeCauses(trigger.Owner{}).Retry, tc.reason)
 	}
+	p.recorder().RecordBlocked(plan.Plan{Blocked: []*plan.Object{o}})
+	require.False(t, o.Problem.AwaitsRelease, "its kind is unserved: objects that left the manifest stay until it is applied")
 }

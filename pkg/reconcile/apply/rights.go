@@ -15,11 +15,9 @@ func (a *Applier) subject() access.Subject {
 	return access.Subject{Cluster: a.Destination.Name(), User: a.User}
 }
 
-// Refused notes the rights that a request about an object failed for, if it did.
+// Refused notes the rights that a failed request about an object may have lacked, if any.
 func (a *Applier) Refused(o *plan.Object, err error, key trigger.ObjectKey, verbs ...string) {
-	if rights := a.subject().Refused(err, key.GVR, key.Namespace, verbs...); rights != nil {
-		o.MissingRights = rights
-	}
+	o.MissingRights = a.subject().Refused(err, key.GVR, key.Namespace, verbs...)
 }
 
 // NamespaceIsGone asks, as Vidra itself, whether a namespace is absent.

@@ -269,6 +269,8 @@ type Failure struct {
 	Message string
 	// Awaited reports that an event, another object or a user ends it, so that time alone causes no attempt.
 	Awaited bool
+	// AwaitsRelease reports that it ends when another VidraResource releases the object, which left its manifest.
+	AwaitsRelease bool
 	// Until is when the object is considered again in any case; zero if unset.
 	Until time.Time
 }

@@ -60,7 +60,7 @@ func (r *Conflict) AsFailure(_ error, known ownership.Disclosure) object.Failure
 	shown := *r
 	shown.field = object.FieldWithoutValues(r.field, known)
 	if r.Leaving {
-		return object.Failure{Reason: v1alpha1.ReasonProgressing, Message: shown.Error()}
+		return object.Failure{Reason: v1alpha1.ReasonProgressing, Message: shown.Error(), AwaitsRelease: true}
 	}
 	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}
 }

@@ -26,13 +26,11 @@ type Object struct {
 	Sealed *SealedEntry
 	// Problem is the known fault of the object, or nil.
 	Problem *object.Failure
-	// AwaitsRelease reports that the problem ends when another VidraResource releases the object, which left its manifest.
-	AwaitsRelease bool
 	// Departure is zero while the manifest has the object.
 	Departure Departure
 	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
-	// MissingRights are those that the last request that was refused may have lacked.
+	// MissingRights are the rights that the last failed request may have lacked.
 	MissingRights []access.Right
 	// Drift is set while the object stays as another writer changed it.
 	Drift *Drift
@@ -44,8 +42,6 @@ type Object struct {
 	Remarks Remarks
 	// answer is the health in the last answer of the API server; zero if a watch shows it.
 	answer healthAnswer
-	// healthUnread reports that the last read of the object for its health failed.
-	healthUnread bool
 	// checked is the health that the last checkup found, which the entry may show later.
 	checked v1alpha1.ObjectHealth
 	// observation is the observation of the applied object by its watch.
@@ -57,8 +53,6 @@ type Object struct {
 	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it was
 	// absent, and nil if it is unsuspected.
 	BackstopSuspect *string
-	// RemovalNote is the note of the Event about its removal.
-	RemovalNote string
 	// LastApply is when the last apply of this process that succeeded began, or zero.
 	LastApply time.Time
 	// Unlisted is the cause to read the object before the next apply, because a failed one of a changed manifest has met an edit; else nil.
@@ -67,9 +61,6 @@ type Object struct {
 	Turn Turn
 	// Delayed reports that the loop of objects reverts the object, which is contended, at a later time.
 	Delayed bool
-	// KindGoneSince is since when the kind of an object that is to be removed is unserved;
-	// zero while it is.
-	KindGoneSince time.Time
 }
 
 // Departure is the departure of an object from the manifest.
@@ -78,6 +69,10 @@ type Departure struct {
 	At time.Time
 	// Received reports that the last attempt to remove the object found it in the manifest of another VidraResource, or possibly there.
 	Received bool
+	// KindGoneSince is since when its kind is unserved; zero while it is served.
+	KindGoneSince time.Time
+	// Note is the note of the Event about its removal.
+	Note string
 }
 
 // Remarks are remarks for users about an object that leave it as it is.
@@ -118,7 +113,7 @@ func (o *Object) Await(reason, message string) {
 
 // Leave notes that another client created the object, which Vidra leaves as it is.
 func (o *Object) Leave() {
-	o.Problem, o.Refused, o.Drift, o.Entry, o.Unlisted, o.Foreign = nil, nil, nil, nil, nil, true
+	o.Problem, o.Refused, o.Drift, o.Entry, o.Unlisted, o.Remarks, o.Foreign = nil, nil, nil, nil, nil, Remarks{}, true
 }
 
 // In reports whether the object is in the inventory in a state.

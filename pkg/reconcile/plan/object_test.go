@@ -56,3 +56,21 @@ func TestObjectStateLives(t *testing.T) {
 		})
 	}
 }
+
+// TestKnowledgeEndsWithItsCause: the knowledge about a departure ends when the manifest has the object again, and all remarks when Vidra leaves
+// the object.
+func TestKnowledgeEndsWithItsCause(t *testing.T) {
+	t.Parallel()
+	a := wanted.ConfigMap("a")
+	s := &State{}
+	s.Objects.SetManifest([]*desired.Object{a})
+	o := s.Objects.ByID[a.ID]
+	o.Entry = fixture.InState(v1alpha1.ObjectApplied, "1")
+	s.Objects.SetManifest(nil)
+	o.Departure = Departure{At: time.Now(), Received: true, KindGoneSince: time.Now(), Note: "it holds an object that stays"}
+	s.Objects.SetManifest([]*desired.Object{a})
+	require.Empty(t, o.Departure, "the next removal has to find it anew that the kind is unserved")
+	o.Remarks = Remarks{Warnings: []string{"deprecated"}, Known: true}
+	o.Leave()
+	require.Empty(t, o.Remarks)
+}

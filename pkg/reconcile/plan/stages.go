@@ -156,7 +156,7 @@ var BeingReplaced = object.Failure{Reason: v1alpha1.ReasonProgressing, Message: 
 // that another owner releases only when it has applied an object that left, and an object that is being deleted, such as a
 // claim that a Pod still uses.
 func unapplied(o *Object) bool {
-	if o == nil || o.Problem == nil || o.AwaitsRelease {
+	if o == nil || o.Problem == nil || o.Problem.AwaitsRelease {
 		return false
 	}
 	switch o.Problem.Reason {

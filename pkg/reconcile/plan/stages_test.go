@@ -30,6 +30,7 @@ func TestPruneWaitsForWhatIsNotApplied(t *testing.T) {
 		"Established":          {"Its CustomResourceDefinition is not established yet.", object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established"}, true},
 		"Webhook":              {"A webhook is applied after the objects that wait for their kind.", object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is applied after"}, true},
 		"BeingReplaced":        {"What it waits for may be the object that left.", BeingReplaced, false},
+		"Leaving":              {"Its other owner may wait for an object that left.", object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "shop owns it, and releases it", AwaitsRelease: true}, false},
 		"OwnershipConflict":    {"Two VidraResources may each wait for what the other one is about to remove.", object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: "no"}, false},
 		"AdoptionRefused":      {"The object exists as another owner wants it, and may for good.", object.Failure{Reason: v1alpha1.ReasonAdoptionRefused, Message: "no"}, false},
 	}

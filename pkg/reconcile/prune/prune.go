@@ -127,7 +127,7 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 	if e.RemoveAs != "" && lacksRights(done.Err) {
 		done = a.removeAsFormer(ctx, e, done)
 	}
-	since := a.Plan.State.Objects.ByID[object.IdentityOf(e)].KindGoneSince
+	since := a.Plan.State.Objects.ByID[object.IdentityOf(e)].Departure.KindGoneSince
 	if done.End == KindUnserved && !since.IsZero() && a.Plan.Now.Sub(since) >= plan.KindGoneTimeout {
 		return a.removeMissing(ctx, e)
 	}

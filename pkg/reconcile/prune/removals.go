@@ -92,18 +92,18 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}
 	a.Plan.NoteAnswer(o, done.glass)
 	if done.End != Delayed && done.decision.Text != "" {
-		o.RemovalNote = done.decision.Text
+		o.Departure.Note = done.decision.Text
 	}
 	if done.key.Name != "" && done.End != KindUnserved { // its kind is served
-		o.KindGoneSince = time.Time{}
+		o.Departure.KindGoneSince = time.Time{}
 	}
 	switch done.End {
 	default: // Skipped, by which nothing changes
 		return
 	case KindUnserved:
 		// An API server that has just started serves some kinds a little later.
-		if o.KindGoneSince.IsZero() {
-			o.KindGoneSince = a.Plan.Now
+		if o.Departure.KindGoneSince.IsZero() {
+			o.Departure.KindGoneSince = a.Plan.Now
 		}
 		o.Refused = nil
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
@@ -164,8 +164,8 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 			change.Action = events.Pruned
 		}
 	}
-	if change.Note = o.RemovalNote; change.Action != "" {
+	if change.Note = o.Departure.Note; change.Action != "" {
 		a.Plan.Note(change)
 	}
-	o.Entry, o.Problem, o.Refused, o.KindGoneSince = nil, nil, nil, time.Time{}
+	o.Entry, o.Problem, o.Refused, o.Departure = nil, nil, nil, plan.Departure{}
 }

@@ -124,7 +124,7 @@ func TestRecordRemoval(t *testing.T) {
 		"AbsentAfterDelete": {reason: "Vidra deleted it.", before: deleting, done: Removal{End: Absent}, want: want{action: events.Pruned}},
 		"NotedBefore": {
 			reason: "The note is from the attempt that deleted it.", before: func(o *plan.Object) {
-				o.RemovalNote, o.Entry.State = "with 1 unmanaged objects", v1alpha1.ObjectDeleting
+				o.Departure.Note, o.Entry.State = "with 1 unmanaged objects", v1alpha1.ObjectDeleting
 			},
 			done: Removal{End: Absent}, want: want{action: events.Pruned, note: "with 1 unmanaged objects"},
 		},
@@ -139,15 +139,15 @@ func TestRecordRemoval(t *testing.T) {
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now},
 		},
 		"KindStaysUnserved": {
-			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: KindUnserved, key: pageKey},
+			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: KindUnserved, key: pageKey},
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now.Add(-time.Second)},
 		},
 		"KindServedAgain": {
-			reason: "The time starts again.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: Deleted, key: pageKey},
+			reason: "The time starts again.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: Deleted, key: pageKey},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"KindUnknown": {
-			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: Failed, Err: errDown},
+			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: Failed, Err: errDown},
 			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, gone: now.Add(-time.Second)},
 		},
 
@@ -250,7 +250,7 @@ func TestRecordRemoval(t *testing.T) {
 			a.RecordRemoval(o, tc.done)
 
 			var got want
-			if got.problem, got.gone, got.left, got.received = o.Problem, o.KindGoneSince, o.Departure.At, o.Departure.Received; o.Entry != nil {
+			if got.problem, got.gone, got.left, got.received = o.Problem, o.Departure.KindGoneSince, o.Departure.At, o.Departure.Received; o.Entry != nil {
 				got.state = o.Entry.State
 			}
 			got.refused, got.missing = o.Refused != nil, o.MissingRights != nil
@@ -310,7 +310,7 @@ func TestRecordedAnswer(t *testing.T) {
 	o, answer := a.Plan.State.Objects.ByID[page], &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Since: &metav1.Time{Time: now}, Until: &metav1.Time{Time: now.Add(time.Hour)}}
 	a.RecordRemoval(o, Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now), glass: breakglass.Answer{Seen: true, Status: answer}})
 	require.Equal(t, answer, o.Entry.BreakGlass)
-	require.Empty(t, o.RemovalNote, "the Event about its removal is still to come")
+	require.Empty(t, o.Departure.Note, "the Event about its removal is still to come")
 	require.Len(t, a.Plan.State.PendingEvents, 1)
 	require.Equal(t, events.Answered, a.Plan.State.PendingEvents[0].Action)
 }
@@ -547,7 +547,7 @@ func TestRemoveUnserved(t *testing.T) {
 			t.Parallel()
 			a := remover(page)
 			a.Applier.Destination, a.Applier.Orphans = tc.kinds, tc.orphans
-			a.Plan.State.Objects.ByID[page].KindGoneSince = tc.since
+			a.Plan.State.Objects.ByID[page].Departure.KindGoneSince = tc.since
 			require.Equal(t, tc.want, a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry), tc.reason)
 		})
 	}
@@ -555,7 +555,7 @@ func TestRemoveUnserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := remover(page)
-			a.Applier.Destination, a.Plan.State.Objects.ByID[page].KindGoneSince = known, now.Add(-plan.KindGoneTimeout)
+			a.Applier.Destination, a.Plan.State.Objects.ByID[page].Departure.KindGoneSince = known, now.Add(-plan.KindGoneTimeout)
 			done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 			require.Equal(t, Delayed, done.End, "its kind exists, or may")
 			require.True(t, done.decision.Waits())

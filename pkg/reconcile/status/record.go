@@ -91,8 +91,8 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		ownership.SetUser(ownership.UserOf(r.Task.Cause.Found), r.Change.Fields, r.Change.Reverted, r.Additions.Changes)
 	}
 	o := r.Task.Known
-	entry, awaited := o.Entry, o.AwaitsRelease
-	o.AwaitsRelease, o.Foreign = false, false
+	entry, awaited := o.Entry, o.Problem != nil && o.Problem.AwaitsRelease
+	o.Foreign = false
 	switch {
 	case errors.Is(r.Err, apply.ErrForeign):
 		o.Leave()
@@ -206,10 +206,8 @@ func (p *Recorder) recordFailure(r apply.Result, awaited bool) {
 		r.Task.Cause.Unanswered = r.Task.Cause.Unanswered || object.Unanswered(r.Err)
 		p.Plan.PendingDrift[r.Task.Object.Key] = r.Task.Cause
 	}
-	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
-		if o.AwaitsRelease = true; !awaited {
-			p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
-		}
+	if conflict := new(owners.Conflict); why.AwaitsRelease && !awaited && errors.As(r.Err, &conflict) {
+		p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.End == apply.Unread {
