@@ -40,7 +40,7 @@ type sourceChange struct {
 }
 
 // TestSeededFaults runs each search against operators with known faults, as a search that finds nothing may be unable to. The short test only
-// requires that the faults fit the source.
+// requires that the faults fit the source, and compile.
 func TestSeededFaults(t *testing.T) {
 	files, err := filepath.Glob("testdata/faults/*.yaml")
 	require.NoError(t, err)
@@ -58,9 +58,13 @@ func TestSeededFaults(t *testing.T) {
 				sources[path] = content
 			}
 			if !suite.Long() {
+				for path := range sources {
+					build(t, sources, filepath.Dir(path))
+				}
 				return
 			}
-			operator, begin := build(t, sources), time.Now()
+			begin := time.Now()
+			operator := build(t, sources, "./cmd/operator")
 			search := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+f.Search+"$", "-test.v", "-test.timeout=1h") //nolint:gosec // this test
 			search.Env = append(os.Environ(), operatorVariable+"="+operator, "VIDRA_LONG=", "VIDRA_SEED=", "VIDRA_POINTS="+f.Points, "VIDRA_PLANS=")
 			if f.Plans > 0 {
@@ -86,13 +90,13 @@ func (c sourceChange) source(t *testing.T) (path, content string) {
 	return path, strings.Replace(string(source), c.Was, c.Is, 1)
 }
 
-// build builds an operator with other contents of source files, by their paths, and returns its path.
-func build(t *testing.T, sources map[string]string) string {
+// build builds a package with other contents of source files, by their paths, and returns the path of the program, if it is one.
+func build(t *testing.T, sources map[string]string, of string) string {
 	t.Helper()
 	root, err := testenv.Root()
 	require.NoError(t, err)
 	dir, replaced := t.TempDir(), map[string]string{}
-	overlay, operator := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "operator")
+	overlay, built := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "built")
 	for path, content := range sources {
 		replaced[path] = filepath.Join(dir, strings.ReplaceAll(path, string(filepath.Separator), "_"))
 		require.NoError(t, os.WriteFile(replaced[path], []byte(content), 0o600))
@@ -100,9 +104,9 @@ func build(t *testing.T, sources map[string]string) string {
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(overlay, replace, 0o600))
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay="+overlay, "-o="+operator, "./cmd/operator") //nolint:gosec // files of this test
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay="+overlay, "-o="+built, of) //nolint:gosec // files of this test
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	return operator
+	return built
 }
