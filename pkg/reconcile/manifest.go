@@ -41,12 +41,12 @@ type manifestState struct {
 }
 
 // isLatest reports whether it is the latest manifest. A manifest that was read while it had to wait is read again when it may be
-// applied: its content is saved before.
+// applied: its content is saved before. A recalled one stands in for the latest.
 func (m *manifestState) isLatest(waiting *object.Failure) bool {
 	if m.unapplied {
 		return waiting != nil
 	}
-	return !m.behind
+	return !m.behind && !m.recalled
 }
 
 // isOf reports whether the manifest is of a revision, and was read when it might be applied.
@@ -159,9 +159,16 @@ func (s *ownerState) canApply(allowed cluster.Scope) bool {
 	return s.plan.Read.Stalled == nil && len(s.plan.Objects.Manifest) > 0 && s.manifest.isWhole(allowed)
 }
 
-// isUsable reports whether the last read may be used while the manifest is unreadable.
+// isUsable reports whether the last read may be used while the manifest is unreadable. A recalled manifest stands in for no earlier revision: it may be
+// the one that this revision replaces.
 func (p *pass) isUsable() bool {
-	return p.state.plan.Read.Generation == p.plan.VR.Generation && p.state.canApply(p.applier.Settings.Allowed)
+	s := p.state
+	return s.plan.Read.Generation == p.plan.VR.Generation && s.canApply(p.applier.Settings.Allowed) && !(s.manifest.recalled && s.rollsBack(p.plan.VR))
+}
+
+// rollsBack reports whether an earlier revision is applied in place of the sources.
+func (s *ownerState) rollsBack(vr *v1alpha1.VidraResource) bool {
+	return vr.RevisionTo() != 0 && s.revision.refused == nil
 }
 
 // objectsOfManifest returns the objects of the manifest as it was read last.
@@ -232,7 +239,7 @@ func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 // source is unreadable.
 func (p *pass) recall(ctx context.Context) {
 	s := p.state
-	if !source.HasArtifacts(p.plan.VR) || p.isUsable() {
+	if !source.HasArtifacts(p.plan.VR) || p.isUsable() || s.rollsBack(p.plan.VR) {
 		return
 	}
 	var texts iter.Seq[[]byte]
@@ -372,7 +379,7 @@ func (p *pass) revisedSince(before map[source.Key]string) bool {
 // sourcesChanged reports whether the sources in spec.manifestFrom differ from the sources that were read
 // last, and whether that is unknown for some of them.
 func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
-	if vr.RevisionTo() != 0 && s.revision.refused == nil { // an earlier revision is applied instead
+	if s.rollsBack(vr) {
 		return false, false
 	}
 	changed = s.read.failure != nil && len(vr.Spec.ManifestFrom) > 0

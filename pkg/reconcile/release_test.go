@@ -39,8 +39,10 @@ func TestReleaseIsAskedForOnce(t *testing.T) {
 		conflict := &owners.Conflict{Manager: "vidra/other", Leaving: tc.leaving} // without the name of the other one
 		p.recorder().RecordResult(apply.Result{Task: plan.Task{Object: d, Known: o, Why: plan.WhyChanged}, Err: conflict})
 		require.Equal(t, tc.leaving, o.Problem.AwaitsRelease, tc.reason)
+		p.state.adopt(1, []*desired.Object{d}, nil) // the manifest is read again and again while a kind in it is unserved
 		require.Equal(t, tc.asks, l.Trigger.TakeCauses(trigger.Owner{}).Retry, tc.reason)
 	}
+	o.Problem = &object.Failure{AwaitsRelease: true}
 	p.recorder().RecordBlocked(plan.Plan{Blocked: []*plan.Object{o}})
 	require.False(t, o.Problem.AwaitsRelease, "its kind is unserved: objects that left the manifest stay until it is applied")
 }

@@ -50,8 +50,8 @@ type revisionState struct {
 func (p *pass) awaits(ctx context.Context) *object.Failure {
 	r := &p.state.revision
 	again := p.plan.Scope.All && p.plan.Scope.Retry || r.refused != nil && !r.refused.Until.IsZero() && !p.plan.Now.Before(r.refused.Until)
-	if r.refusedOf != p.plan.VR.Generation || again {
-		r.refused = nil
+	if r.refused != nil && (r.refusedOf != p.plan.VR.Generation || again) {
+		r.refused, p.state.read.failure = nil, nil // of the sources
 	}
 	switch {
 	case r.refused != nil:
@@ -67,8 +67,8 @@ func (p *pass) awaits(ctx context.Context) *object.Failure {
 // gather reads the parts of the manifest: of an earlier revision if spec.revision.to names a kept one, else of the spec.
 // An unreadable revision is refused: everything waits but reverts.
 func (p *pass) gather(ctx context.Context) (got desired.Parts, refused, why *object.Failure) {
-	if to := p.plan.VR.RevisionTo(); to != 0 && p.state.revision.refused == nil {
-		if got, refused = p.revisionParts(ctx, to); refused == nil {
+	if p.state.rollsBack(p.plan.VR) {
+		if got, refused = p.revisionParts(ctx, p.plan.VR.RevisionTo()); refused == nil {
 			return got, nil, nil
 		}
 	}

@@ -53,6 +53,8 @@ type Object struct {
 	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it was
 	// absent, and nil if it is unsuspected.
 	BackstopSuspect *string
+	// ReleaseAsked reports that the last attempt to apply the object had another VidraResource release it.
+	ReleaseAsked bool
 	// LastApply is when the last apply of this process that succeeded began, or zero.
 	LastApply time.Time
 	// Unlisted is the cause to read the object before the next apply, because a failed one of a changed manifest has met an edit; else nil.
@@ -113,7 +115,7 @@ func (o *Object) Await(reason, message string) {
 
 // Leave notes that another client created the object, which Vidra leaves as it is.
 func (o *Object) Leave() {
-	o.Problem, o.Refused, o.Drift, o.Entry, o.Unlisted, o.Remarks, o.Foreign = nil, nil, nil, nil, nil, Remarks{}, true
+	o.Problem, o.Refused, o.Drift, o.Entry, o.Unlisted, o.Remarks, o.Foreign = nil, nil, nil, nil, nil, Remarks{Known: true}, true
 }
 
 // In reports whether the object is in the inventory in a state.

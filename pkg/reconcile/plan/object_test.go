@@ -72,5 +72,5 @@ func TestKnowledgeEndsWithItsCause(t *testing.T) {
 	require.Empty(t, o.Departure, "the next removal has to find it anew that the kind is unserved")
 	o.Remarks = Remarks{Warnings: []string{"deprecated"}, Known: true}
 	o.Leave()
-	require.Empty(t, o.Remarks)
+	require.Equal(t, Remarks{Known: true}, o.Remarks, "the warnings in the status end, too")
 }

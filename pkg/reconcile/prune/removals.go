@@ -167,5 +167,5 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 	if change.Note = o.Departure.Note; change.Action != "" {
 		a.Plan.Note(change)
 	}
-	o.Entry, o.Problem, o.Refused, o.Departure = nil, nil, nil, plan.Departure{}
+	o.Entry, o.Problem, o.Refused, o.Departure.KindGoneSince, o.Departure.Note = nil, nil, nil, time.Time{}, ""
 }

@@ -91,15 +91,15 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		ownership.SetUser(ownership.UserOf(r.Task.Cause.Found), r.Change.Fields, r.Change.Reverted, r.Additions.Changes)
 	}
 	o := r.Task.Known
-	entry, awaited := o.Entry, o.Problem != nil && o.Problem.AwaitsRelease
-	o.Foreign = false
+	entry, asked := o.Entry, o.ReleaseAsked
+	o.ReleaseAsked, o.Foreign = false, false
 	switch {
 	case errors.Is(r.Err, apply.ErrForeign):
 		o.Leave()
 		p.Plan.Env.Index.Forget(p.Plan.Settings.Claimant.Owner, r.Task.Object.Key)
 		return
 	case r.Err != nil:
-		p.recordFailure(r, awaited)
+		p.recordFailure(r, asked)
 		return
 	case r.End == apply.Observed:
 		p.recordObserved(r)
@@ -191,9 +191,9 @@ func (p *Recorder) emit(r apply.Result) {
 	}
 }
 
-// recordFailure notes that a task failed. The object is tried again later. awaited reports that the last attempt had another VidraResource release the
+// recordFailure notes that a task failed. The object is tried again later. asked reports that the last attempt had another VidraResource release the
 // object, too: that one releases it when it can, and two of them that swap objects would enqueue each other without end.
-func (p *Recorder) recordFailure(r apply.Result, awaited bool) {
+func (p *Recorder) recordFailure(r apply.Result, asked bool) {
 	o, entry := r.Task.Known, r.Task.Known.Entry
 	why := failureOf(r)
 	o.Problem = &why
@@ -206,8 +206,10 @@ func (p *Recorder) recordFailure(r apply.Result, awaited bool) {
 		r.Task.Cause.Unanswered = r.Task.Cause.Unanswered || object.Unanswered(r.Err)
 		p.Plan.PendingDrift[r.Task.Object.Key] = r.Task.Cause
 	}
-	if conflict := new(owners.Conflict); why.AwaitsRelease && !awaited && errors.As(r.Err, &conflict) {
-		p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
+	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
+		if o.ReleaseAsked = true; !asked {
+			p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
+		}
 	}
 	entry.State = v1alpha1.ObjectFailed
 	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.End == apply.Unread {
