@@ -25,7 +25,7 @@ func TestRecalledManifest(t *testing.T) {
 	p.state.manifest.recalled = true
 	require.False(t, p.isRead(), "a reconcile reads the sources")
 	require.True(t, p.isUsable(), "edits are reverted meanwhile")
-	p.plan.VR.Spec.Revision = &v1alpha1.RevisionPolicy{To: 1}
+	p.plan.VR.Spec.Revision = &v1alpha1.RevisionPolicy{Hold: true, To: 1}
 	require.False(t, p.isUsable(), "it may be the manifest that the earlier revision replaces")
 	p.state.revision.refused = &object.Failure{}
 	require.True(t, p.isUsable(), "the earlier revision is refused: edits are reverted, and all else waits")
