@@ -163,7 +163,7 @@ func (s *ownerState) canApply(allowed cluster.Scope) bool {
 // the one that this revision replaces.
 func (p *pass) isUsable() bool {
 	s := p.state
-	return s.plan.Read.Generation == p.plan.VR.Generation && s.canApply(p.applier.Settings.Allowed) && !(s.manifest.recalled && s.rollsBack(p.plan.VR))
+	return s.plan.Read.Generation == p.plan.VR.Generation && s.canApply(p.applier.Settings.Allowed) && (!s.manifest.recalled || !s.rollsBack(p.plan.VR))
 }
 
 // rollsBack reports whether an earlier revision is applied in place of the sources.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -59,7 +58,7 @@ func TestWatchesTellTheBeginning(t *testing.T) {
 			revision, known := w.Revision(key)
 			told <- fmt.Sprint(revision, known)
 		}
-		owner := trigger.Owner(types.NamespacedName{Name: "page"})
+		owner := trigger.Owner{Name: "page"}
 		w.Sync(owner, slices.Values([]Key{key}))
 		var last string
 		require.Eventually(t, func() bool {
