@@ -77,8 +77,6 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	p.recorder().Conclusion(&o)
 	p.awaitRefused(p.awaitRights(o.All))
 	s.plan.Objects.ForgetUnused()
-	after := status.Summarize(s.plan.Status, o)
-	after.Revision = p.revisionStatus()
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
 	foreign, later := p.restores(ctx)
@@ -87,9 +85,16 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
 	}
 	next := plan.Earliest(wakes)
-	changes := s.plan.PendingEvents
-	s.plan.PendingEvents = nil // what heals note during the write follows the next status
-	if foreign != nil || s.plan.Schedule.FlushDue(p.plan.Now) || status.Changed(s.plan.Status, after) {
+	changes, before, revision := s.plan.PendingEvents, s.plan.Status, p.revisionStatus()
+	s.plan.PendingEvents = nil // the changes that heals note from now on follow the next status
+	writes := foreign != nil || s.plan.Schedule.FlushDue(p.plan.Now)
+	var after v1alpha1.VidraResourceStatus
+	s.lane.apart(func() { // thousands of entries take tens of milliseconds
+		after = status.Summarize(before, o)
+		after.Revision = revision
+		writes = writes || status.Changed(before, after)
+	})
+	if writes {
 		if err := p.writeStatus(ctx, foreign, after); err != nil {
 			s.plan.PendingEvents = append(changes, s.plan.PendingEvents...)
 			p.requeuePending(o.All)
@@ -121,7 +126,10 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	}
 	unreported := s.plan.TakeUnreported()
 	written := unreported.AddTo(after)
-	patch, err := status.MergePatch(before, written, s.writes.Precondition(p.plan.VR.ResourceVersion))
+	precondition := s.writes.Precondition(p.plan.VR.ResourceVersion)
+	var patch []byte
+	var err error
+	s.lane.apart(func() { patch, err = status.MergePatch(before, written, precondition) })
 	if err != nil {
 		s.plan.ReturnUnreported(unreported)
 		return err
