@@ -23,7 +23,7 @@ var (
 )
 
 // The bounds of one VidraResource for each class, and of one kind of it: at first, at most, and after an unanswered request. Each
-// answer doubles the bound of a kind.
+// answer doubles the bound of a kind for routine work, and restores the first one for heals.
 var (
 	gateOfVidraResource   = perClass{heals: 32, routine: 16}
 	gateOfOwnKindFirst    = perClass{heals: 16, routine: 4}
