@@ -58,8 +58,12 @@ func TestSeededFaults(t *testing.T) {
 				sources[path] = content
 			}
 			if !suite.Long() {
+				packages := map[string]bool{}
 				for path := range sources {
-					build(t, sources, filepath.Dir(path))
+					packages[filepath.Dir(path)] = true
+				}
+				for folder := range packages {
+					build(t, sources, folder)
 				}
 				return
 			}
@@ -91,7 +95,7 @@ func (c sourceChange) source(t *testing.T) (path, content string) {
 }
 
 // build builds a package with other contents of source files, by their paths, and returns the path of the program, if it is one.
-func build(t *testing.T, sources map[string]string, of string) string {
+func build(t *testing.T, sources map[string]string, target string) string {
 	t.Helper()
 	root, err := testenv.Root()
 	require.NoError(t, err)
@@ -104,7 +108,7 @@ func build(t *testing.T, sources map[string]string, of string) string {
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(overlay, replace, 0o600))
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay="+overlay, "-o="+built, of) //nolint:gosec // files of this test
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-overlay="+overlay, "-o="+built, target) //nolint:gosec // files of this test
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -113,7 +113,7 @@ func TestF02KindIsDeletedAndCreatedAgain(t *testing.T) {
 	require.Never(t, func() bool {
 		return len(l.Requests(gone, faultproxy.Match{Resource: key.GVR})) > 0 || lines.Load() > logged
 	}, 2*time.Second, 50*time.Millisecond, "it is neither asked for nor spoken of")
-	const looks = 2 * (12 + 2*rounds) // after the last change of the kind, and two rechecks of each deletion on a fast machine
+	const looks = 2 * (12 + 2*rounds) // of the last change of the kind: 12; of each deletion, whose rechecks may follow it on a fast machine: 2
 	require.LessOrEqual(t, len(l.Requests(gone, discoveries(key))), looks)
 
 	createCRD(t, crd)

@@ -58,11 +58,11 @@ func (p *pass) refuse(ctx context.Context, why object.Failure) (reconcile.Result
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired {
 		return p.block(ctx, why)
 	}
-	p.state.attempt.unbegun = p.plan.First
+	p.state.unbegun = p.plan.First
 	return p.stall(ctx, why)
 }
 
-// awaitRights has it noticed when the rights are granted that the last requests lacked, and returns them.
+// awaitRights enqueues the VidraResource at the grant of the rights that the last requests lacked, and returns them.
 func (p *pass) awaitRights(all bool) (missing map[access.Right]dynamic.Interface) {
 	s := p.state
 	if p.reconciler.grants == nil || p.applier.Client == nil { // nil if no request is sent

@@ -135,7 +135,7 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.states.of(owner) != s || !r.states.isOf(s, vr) {
 		return false
 	}
-	if s.plan.Read.Generation != vr.Generation || s.plan.Read.Stalled != nil || s.manifest.bodies.dropped || s.attempt.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Provenance.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
+	if s.plan.Read.Generation != vr.Generation || s.plan.Read.Stalled != nil || s.manifest.bodies.dropped || s.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Provenance.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
 		return false
 	}
 	changed, _ := r.sourcesChanged(vr, s)

@@ -220,7 +220,7 @@ func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 // block ends a reconcile whose work has to wait at present. Applied objects stay unchanged and in the inventory, and the work
 // is done later.
 func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result, error) {
-	p.state.attempt.unbegun = p.plan.First
+	p.state.unbegun = p.plan.First
 	if p.starting {
 		p.requeueCauses()
 		return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil

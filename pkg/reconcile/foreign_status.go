@@ -1,16 +1,13 @@
 package reconcile
 
 import (
-	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
 
 // restoreInterval is the least time between two restorations of a status that another
@@ -35,25 +32,4 @@ func (p *pass) noteConflict(err error) {
 		p.reconciler.caughtUp.conflicted(p.plan.VR)
 		p.reconciler.states.restart(p.plan.Settings.Claimant.Owner)
 	}
-}
-
-// restores returns the status as another client wrote it, if it is written again for that reason, and otherwise
-// when that is due, if ever.
-func (p *pass) restores(ctx context.Context) (foreign *v1alpha1.VidraResourceStatus, later time.Time) {
-	p.reconciler.states.mu.Lock()
-	defer p.reconciler.states.mu.Unlock()
-	w := &p.state.writes
-	if !w.Foreign {
-		return nil, time.Time{}
-	}
-	if due := w.Restored.Add(restoreInterval); p.plan.Now.Before(due) {
-		return nil, due
-	}
-	w.Foreign = false
-	if status.Same(p.plan.VR.Status, p.state.plan.Status) {
-		return nil, time.Time{} // an event was missed, and the writes are not known
-	}
-	w.Restored = p.plan.Now
-	ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. Vidra writes it again.")
-	return p.plan.VR.Status.DeepCopy(), time.Time{}
 }

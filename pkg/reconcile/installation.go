@@ -15,9 +15,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
-// finalizerState is the finalizer of a VidraResource during a reconcile.
+// finalizerState is the knowledge of a reconcile about the finalizer of its VidraResource, and about its objects if the finalizer came too late.
 type finalizerState struct {
-	// missing reports that the VidraResource lacks it, and listed that its annotation has the inventory since.
+	// missing reports that the VidraResource lacks it, and listed that the annotation has the inventory since the finalizer was added.
 	missing, listed bool
 	// vanished reports that the VidraResource is gone, although this reconcile has added the finalizer. created are the objects that it has
 	// created, which are removed then.

@@ -9,7 +9,7 @@ import (
 
 // lane orders the work on one VidraResource: at most one reconcile, and heals of single objects beside it.
 //
-// Its lock guards the state of the VidraResource. A reconcile enters the lane, and sends requests without the lock, by apart. Meanwhile, heals
+// Its lock guards the state of the VidraResource. A reconcile enters the lane, and sends requests and compares whole statuses without the lock, by apart. Meanwhile, heals
 // change only the objects that they heal, and the unreported results. At any time either a reconcile or a heal works on an object: a reconcile
 // reserves the objects that it applies, and gives one to the loop of objects for an edit before its turn; each apply or removal waits for the heal of
 // its own object. New labels of shards, a destination that became another cluster, and closeLocked wait for all heals.
@@ -36,7 +36,7 @@ func (l *lane) leave() {
 	l.mu.Unlock()
 }
 
-// apart calls a function that sends requests, without the lock, so that heals run meanwhile. It locks again afterwards.
+// apart calls a function that needs no state, such as one that sends requests, without the lock, so that heals run meanwhile. It locks again afterwards.
 func (l *lane) apart(do func()) {
 	if !l.entered {
 		do()

@@ -59,11 +59,12 @@ func (m *manifestState) isWhole(allowed cluster.Scope) bool {
 	return !m.bodies.dropped && m.scope.Same(allowed)
 }
 
-// manifestRead is the result of the last attempts to read the manifest.
-type manifestRead struct {
+// sourceReads is the result of the last attempts to read the sources of the manifest.
+type sourceReads struct {
 	// at is the time of the last attempt.
 	at time.Time
-	// sources are the versions of the sources in spec.manifestFrom that were read, and missing are the optional parts that were absent then.
+	// sources are the versions of the sources at the last read, or at the last failed read of a manifest that waits. missing are the optional parts that
+	// the last read found absent.
 	sources map[source.Key]string
 	missing []desired.MissingPart
 	// failure is the obstacle to the last attempt; nil if there was none. failedAt are the known revisions of the sources then.
@@ -76,7 +77,7 @@ type manifestRead struct {
 }
 
 // succeeded notes the sources that were read.
-func (r *manifestRead) succeeded(got desired.Parts) {
+func (r *sourceReads) succeeded(got desired.Parts) {
 	r.failure, r.sources, r.missing = nil, got.Versions, got.Missing
 }
 

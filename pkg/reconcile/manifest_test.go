@@ -11,7 +11,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// TestRecalledManifest: a recalled manifest is applied while the sources are unreadable, and they are read again. It stands in for no earlier revision.
+// TestRecalledManifest: a recalled manifest counts as unread, and as usable except in place of an earlier revision.
 func TestRecalledManifest(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, colors("a"))

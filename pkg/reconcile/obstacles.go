@@ -66,7 +66,7 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	r.Trigger.EnqueueAfter(delay, r.obstacles.Owners(key)...)
 }
 
-// awaitRefused has the end of refusals noticed, and of missing rights.
+// awaitRefused enqueues the VidraResource at the end of refusals; missing are the rights whose roles are watched, too.
 func (p *pass) awaitRefused(missing map[access.Right]dynamic.Interface) {
 	roles := map[metawatch.Key]struct{}{}
 	for right := range missing {

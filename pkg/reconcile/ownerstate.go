@@ -36,6 +36,11 @@ func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting 
 	}
 	s.plan.Objects.SetManifest(objects)
 	s.plan.Objects.Unresolved, s.plan.Read = waiting, plan.Read{Generation: generation}
+	for _, u := range waiting {
+		if o := s.plan.Objects.ByID[u.ID]; o != nil {
+			o.Departure = plan.Departure{}
+		}
+	}
 	s.manifest.bodies = bodies{}
 	for _, d := range objects {
 		s.manifest.bodies.weight += d.Weight
@@ -53,7 +58,7 @@ type ownerState struct {
 	attempt attempt
 	// manifest is the manifest whose objects plan has, read are the last attempts to read it, and revision has its revisions.
 	manifest manifestState
-	read     manifestRead
+	read     sourceReads
 	revision revisionState
 	// checks compute the health of the objects.
 	checks *healthcheck.Checks
@@ -63,8 +68,9 @@ type ownerState struct {
 	deletion deletionState
 	// writes are the writes of the status.
 	writes status.Writes
-	// justHeld reports that this process has added the finalizer, and is still to write a status.
-	justHeld bool
+	// justHeld reports that this process has added the finalizer, and is still to write a status. unbegun reports that no reconcile of this process
+	// has considered the objects yet.
+	justHeld, unbegun bool
 }
 
 // attempt is one reconcile of a VidraResource.
@@ -72,15 +78,13 @@ type attempt struct {
 	// generation is the generation that it reconciles, and revisions are the known revisions of the sources when it began.
 	generation int64
 	revisions  map[source.Key]string
-	// unbegun reports that the reconciles of this process are still to consider the objects.
-	unbegun bool
 	// interrupted reports that it sends no requests about further objects.
 	interrupted atomic.Bool
 }
 
 // begin notes the begin of the next reconcile.
 func (a *attempt) begin(generation int64, revisions map[source.Key]string) {
-	a.generation, a.revisions, a.unbegun = generation, revisions, false
+	a.generation, a.revisions = generation, revisions
 	a.interrupted.Store(false)
 }
 
@@ -88,8 +92,8 @@ func (a *attempt) begin(generation int64, revisions map[source.Key]string) {
 type inventoryState struct {
 	// loaded reports that the index knows the inventory.
 	loaded bool
-	// recovers reports that the inventory was emptied before this process began: its first state of the VidraResource, emptied, had a finalizer
-	// without an inventory.
+	// emptied reports that the first state of the VidraResource in this process had a finalizer without an inventory. recovers reports that its
+	// objects are still to be found again.
 	recovers, emptied bool
 }
 
@@ -117,11 +121,11 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 	return s
 }
 
-// inherit adopts the unreported results of a former state.
+// inherit adopts the unreported results of a former state, and its knowledge about the inventory, the finalizer and the deletion.
 func (s *ownerState) inherit(old *ownerState) {
 	s.checks = old.checks
 	s.inventory.recovers, s.inventory.emptied = s.inventory.recovers && old.inventory.emptied, old.inventory.emptied
-	s.justHeld, s.deletion.noted = old.justHeld, old.deletion.noted
+	s.justHeld, s.deletion = old.justHeld, old.deletion
 	old.plan.DropFoundAgain()
 	s.plan.PendingEvents, s.plan.Unreported, s.plan.Schedule.Flush = old.plan.PendingEvents, old.plan.Unreported, old.plan.Schedule.Flush
 }
@@ -235,6 +239,29 @@ func (s *ownerStates) seen(vr *v1alpha1.VidraResource) bool {
 	defer s.mu.Unlock()
 	is := s.all[trigger.Owner{Name: vr.Name}]
 	return is != nil && is.plan.UID == vr.UID && is.writes.Seen(vr.ResourceVersion)
+}
+
+// toRestore reports whether a status that another client wrote is to be written again now; if only at a later time, it returns that.
+func (s *ownerStates) toRestore(is *ownerState, now time.Time) (due bool, later time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !is.writes.Foreign {
+		return false, time.Time{}
+	}
+	if at := is.writes.Restored.Add(restoreInterval); now.Before(at) {
+		return false, at
+	}
+	is.writes.Foreign = false
+	return true, time.Time{}
+}
+
+// restored notes the end of the write of a status that another client had written.
+func (s *ownerStates) restored(is *ownerState, now time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if is.writes.Foreign = is.writes.Foreign || err != nil; err == nil {
+		is.writes.Restored = now
+	}
 }
 
 // beginWrite notes that this process is about to write a status.

@@ -114,7 +114,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.plan.Read.Again, causes.All = true, true
 	}
 	p := r.passOn(owner, vr, s, shards)
-	p.plan.Causes, p.plan.First = causes, first || s.attempt.unbegun
+	p.plan.Causes, p.plan.First, s.unbegun = causes, first || s.unbegun, false
 	p.applier.Apart = s.lane.apart
 	if first {
 		r.Trigger.EndContentions(owner)
@@ -272,7 +272,7 @@ func (p *pass) relabel(ctx context.Context) {
 // requeueCauses returns the causes, so that the next reconcile does the rest.
 func (p *pass) requeueCauses() {
 	p.plan.Causes.All = p.plan.Causes.All || p.plan.Scope.All
-	p.state.attempt.unbegun = p.plan.First
+	p.state.unbegun = p.plan.First
 	if p.plan.Scope.Resync {
 		p.state.plan.Schedule.Resync = time.Time{}
 	}

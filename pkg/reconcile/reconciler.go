@@ -109,7 +109,7 @@ type Reconciler struct {
 
 	// states are the states of the VidraResources.
 	states ownerStates
-	// processKeys are the keys without DigestKeys.
+	// processKeys are the keys of this process, used if DigestKeys is nil.
 	processKeys seal.Store
 	// flushing is held during the report of the last results of reconciles.
 	flushing sync.Mutex

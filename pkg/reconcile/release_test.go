@@ -42,7 +42,4 @@ func TestReleaseIsAskedForOnce(t *testing.T) {
 		p.state.adopt(1, []*desired.Object{d}, nil) // the manifest is read again and again while a kind in it is unserved
 		require.Equal(t, tc.asks, l.Trigger.TakeCauses(trigger.Owner{}).Retry, tc.reason)
 	}
-	o.Problem = &object.Failure{AwaitsRelease: true}
-	p.recorder().RecordBlocked(plan.Plan{Blocked: []*plan.Object{o}})
-	require.False(t, o.Problem.AwaitsRelease, "its kind is unserved: objects that left the manifest stay until it is applied")
 }

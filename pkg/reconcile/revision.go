@@ -51,7 +51,7 @@ func (p *pass) awaits(ctx context.Context) *object.Failure {
 	r := &p.state.revision
 	again := p.plan.Scope.All && p.plan.Scope.Retry || r.refused != nil && !r.refused.Until.IsZero() && !p.plan.Now.Before(r.refused.Until)
 	if r.refused != nil && (r.refusedOf != p.plan.VR.Generation || again) {
-		r.refused, p.state.read.failure = nil, nil // of the sources
+		r.refused, p.state.read.failure = nil, nil // it was the obstacle to the sources, which are read again or replaced
 	}
 	switch {
 	case r.refused != nil:
@@ -246,7 +246,7 @@ func (p *pass) saveRevision(ctx context.Context, got desired.Parts) {
 // recordRevision notes the manifest in the status as a revision, once all of it is applied. The content was saved before.
 func (p *pass) recordRevision(ctx context.Context) {
 	s, r := p.state, &p.state.revision
-	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.recalled || s.manifest.revision == "" || s.plan.Objects.Problems() > 0 {
+	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.revision == "" || s.plan.Objects.Problems() > 0 {
 		return
 	}
 	if !p.reconciler.Kept.On() {

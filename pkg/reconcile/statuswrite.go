@@ -79,7 +79,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	s.plan.Objects.ForgetUnused()
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
-	foreign, later := p.restores(ctx)
+	restores, later := p.reconciler.states.toRestore(s, p.plan.Now)
 	wakes := append(p.plan.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
 	if p.waiting != nil {
 		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
@@ -87,15 +87,24 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	next := plan.Earliest(wakes)
 	changes, before, revision := s.plan.PendingEvents, s.plan.Status, p.revisionStatus()
 	s.plan.PendingEvents = nil // the changes that heals note from now on follow the next status
-	writes := foreign != nil || s.plan.Schedule.FlushDue(p.plan.Now)
+	writes := s.plan.Schedule.FlushDue(p.plan.Now)
 	var after v1alpha1.VidraResourceStatus
+	var foreign *v1alpha1.VidraResourceStatus
 	s.lane.apart(func() { // thousands of entries take tens of milliseconds
 		after = status.Summarize(before, o)
 		after.Revision = revision
-		writes = writes || status.Changed(before, after)
+		if restores && !status.Same(p.plan.VR.Status, before) { // otherwise an event was missed, and the writes are unknown
+			ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. Vidra writes it again.")
+			foreign = p.plan.VR.Status.DeepCopy()
+		}
+		writes = writes || foreign != nil || status.Changed(before, after)
 	})
 	if writes {
-		if err := p.writeStatus(ctx, foreign, after); err != nil {
+		err := p.writeStatus(ctx, foreign, after)
+		if foreign != nil {
+			p.reconciler.states.restored(s, p.plan.Now, err)
+		}
+		if err != nil {
 			s.plan.PendingEvents = append(changes, s.plan.PendingEvents...)
 			p.requeuePending(o.All)
 			if ctx.Err() != nil { // Vidra ends
@@ -125,11 +134,14 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 		before = *foreign
 	}
 	unreported := s.plan.TakeUnreported()
-	written := unreported.AddTo(after)
 	precondition := s.writes.Precondition(p.plan.VR.ResourceVersion)
+	var written v1alpha1.VidraResourceStatus
 	var patch []byte
 	var err error
-	s.lane.apart(func() { patch, err = status.MergePatch(before, written, precondition) })
+	s.lane.apart(func() {
+		written = unreported.AddTo(after)
+		patch, err = status.MergePatch(before, written, precondition)
+	})
 	if err != nil {
 		s.plan.ReturnUnreported(unreported)
 		return err

@@ -26,7 +26,7 @@ import (
 type Watches struct {
 	// Kinds are the kinds of the objects.
 	Kinds Kinds
-	// Changed is called with the owners of an object that was created or deleted, or has another revision, and once the watch has begun.
+	// Changed is called with the owners of an object when its watch has begun, and when it is created, deleted, or has another revision.
 	Changed func(owners ...trigger.Owner)
 
 	// mu guards the fields below.
@@ -203,7 +203,7 @@ func (w *Watches) watchLocked(key Key) {
 	_ = one.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // reading it reports why
 	registration, _ := one.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(_ any, initial bool) {
-			if !initial { // Revision knows the initial state later
+			if !initial { // the end of the first list calls changed
 				changed()
 			}
 		},

@@ -18,16 +18,16 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// listed is a Source whose objects are ConfigMaps in a list, each with a revision, or none.
-type listed struct {
+// listOf is a Source whose objects are the ConfigMaps of a list.
+type listOf struct {
 	Source
 
 	items []corev1.ConfigMap
 }
 
-func (l listed) Revision(obj any) string { return obj.(*corev1.ConfigMap).ResourceVersion } //nolint:forcetypeassert // the informer's type
+func (l listOf) Revision(obj any) string { return obj.(*corev1.ConfigMap).ResourceVersion } //nolint:forcetypeassert // the informer's type
 
-func (l listed) Requests(string) Requests {
+func (l listOf) Requests(string) Requests {
 	return Requests{
 		List: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: l.items}, nil
@@ -47,7 +47,7 @@ func (l listed) Requests(string) Requests {
 func TestWatchesTellTheBeginning(t *testing.T) {
 	for i := range 200 {
 		key, want := Key{"ConfigMap", "ns", fmt.Sprint("page", i)}, ""
-		source := listed{}
+		source := listOf{}
 		if i%2 == 0 {
 			want = "1"
 			source.items = []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: want}}}
@@ -60,14 +60,12 @@ func TestWatchesTellTheBeginning(t *testing.T) {
 		}
 		owner := trigger.Owner{Name: "page"}
 		w.Sync(owner, slices.Values([]Key{key}))
-		var last string
-		require.Eventually(t, func() bool {
-			select {
-			case last = <-told:
-			default:
-			}
-			return last == want+"true"
-		}, 10*time.Second, time.Millisecond, "%d: Changed was called while Revision did not know the source", i)
+		select {
+		case got := <-told:
+			require.Equal(t, want+"true", got, "Revision knows the source when Changed is called")
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "Changed was not called")
+		}
 		w.Release(owner)
 	}
 }

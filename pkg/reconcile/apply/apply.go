@@ -45,7 +45,7 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	defer func() { span.Done(string(done.Change.Action), done.Err) }()
 	p, err := a.prepare(ctx, t)
 	if err != nil {
-		return Result{Task: p.known.task, Err: err, Shown: p.known.disclosureWith()}
+		return Result{Task: p.known.task, End: Failed, Err: err, Shown: p.known.disclosureWith()}
 	}
 	k := p.known
 	ctx, warnings := withWarnings(ctx)

@@ -59,7 +59,7 @@ type Change struct {
 type AppliedObject struct {
 	// Live is the object as the API server has it now; nil if it was not applied.
 	Live *unstructured.Unstructured
-	// State is its state with our fields and the paths of other field managers. It counts as sensitive until its manifest changes.
+	// State is the state that the index expects, with the paths of other field managers. State.Sensitive lasts until the manifest changes.
 	State trigger.Applied
 	// Aggregated reports that an extension API server serves the kind; nil if the server is unknown.
 	Aggregated *bool

@@ -83,6 +83,7 @@ type Inherited struct {
 	Unjudged bool
 }
 
+// inherited returns the drift in a status.
 func inherited(status v1alpha1.VidraResourceStatus) Inherited {
 	i := Inherited{messages: map[v1alpha1.Subject]string{}, Unjudged: meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDrifted)}
 	i.InPart = status.UnlistedProblems > 0 || i.Unjudged && len(status.Problems) == 0

@@ -39,8 +39,8 @@ type healthAnswer struct {
 	health *trigger.Health
 	// check is the check that computed health; nil for kstatus.
 	check *healthcheck.Check
-	// read reports that the object was read for health, and unread that this failed.
-	read, unread bool
+	// read reports that the object was read for health, and failed that the read failed.
+	read, failed bool
 }
 
 // Illness is an unhealthy object.
@@ -166,7 +166,7 @@ func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err
 		unreadable := &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}
 		o.answer = healthAnswer{health: unreadable, check: p.Settings.Checks.For(o.ID.GroupKind)}
 	}
-	o.answer.read, o.answer.unread = true, err != nil
+	o.answer.read, o.answer.failed = true, err != nil
 }
 
 // NeedsHealth returns the objects that events and answers have left out since they have a check, or another one. They have to be read. One whose
@@ -178,7 +178,7 @@ func (p *Planner) NeedsHealth() (objects []*Object) {
 	for _, o := range p.State.Objects.Manifest {
 		check := p.Settings.Checks.For(o.ID.GroupKind)
 		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
-		if exists && (check != nil || o.answer.check != nil) && p.HealthUnknown(o) && (o.answer.health == nil || o.answer.check != check || o.answer.unread && p.Scope.Resync) {
+		if exists && (check != nil || o.answer.check != nil) && p.HealthUnknown(o) && (o.answer.health == nil || o.answer.check != check || o.answer.failed && p.Scope.Resync) {
 			objects = append(objects, o)
 		}
 	}

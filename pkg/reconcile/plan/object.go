@@ -38,7 +38,7 @@ type Object struct {
 	Contention *contention.Tracker
 	// Additions describes the additions of users that stay in the object.
 	Additions string
-	// Remarks are the remarks for users about the applied object.
+	// Remarks are the warnings for users about the applied object.
 	Remarks Remarks
 	// answer is the health in the last answer of the API server; zero if a watch shows it.
 	answer healthAnswer
@@ -53,7 +53,7 @@ type Object struct {
 	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it was
 	// absent, and nil if it is unsuspected.
 	BackstopSuspect *string
-	// ReleaseAsked reports that the last attempt to apply the object had another VidraResource release it.
+	// ReleaseAsked reports that its other owner was enqueued to release the object, at the last attempt or at one in a row before.
 	ReleaseAsked bool
 	// LastApply is when the last apply of this process that succeeded began, or zero.
 	LastApply time.Time
@@ -77,11 +77,11 @@ type Departure struct {
 	Note string
 }
 
-// Remarks are remarks for users about an object that leave it as it is.
+// Remarks are warnings for users about an object, which change nothing.
 type Remarks struct {
 	// Warnings are the warnings of the API server about the object.
 	Warnings []string
-	// Known reports that this process has applied the object, so that the warnings in the status are outdated.
+	// Known reports that this process has applied the object, or left it, so that the warnings about it in the status are outdated.
 	Known bool
 	// Kept are the fields that the manifest dropped and that other field managers keep.
 	Kept []KeptFields

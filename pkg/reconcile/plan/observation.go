@@ -5,13 +5,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-// observation is the observation of an applied object by its watch: the watch has shown the object, or need not; it is unsynced; or it is about to.
+// observation is the observation of an applied object by its watch.
 type observation int
 
 const (
-	observed observation = iota
-	unobserved
-	awaited
+	observed   observation = iota // the watch has shown the object, or need not
+	unobserved                    // the watch is unsynced
+	awaited                       // the watch is synced, and is about to show the object
 )
 
 // NoteApplied notes which objects were applied and have to be observed.

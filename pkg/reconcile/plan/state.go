@@ -64,11 +64,11 @@ type State struct {
 
 // Read is an attempt to read the manifest.
 type Read struct {
-	// Generation is the generation of the spec that was read; zero if none was.
+	// Generation is the generation of the spec that was read; zero if the manifest has to be read.
 	Generation int64
 	// Stalled is the obstacle to reading Generation, or nil.
 	Stalled *object.Failure
-	// Again reports that the manifest is to be read again: a kind is gone.
+	// Again reports that the manifest is to be read again: a kind is gone, the shards have changed, or an account is allowed now.
 	Again bool
 }
 

@@ -248,7 +248,7 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 		done = a.delete(ctx, key, live)
 	case decision.Reason == policy.Wanted, decision.Reason == policy.NotOwned:
 		done = Removal{End: NotOurs}
-	case decision.Reason == policy.Shared: // which may be decided about anew
+	case decision.Reason == policy.Shared: // handOver sets the decision: it may be another one
 		return a.handOver(ctx, about, decision.Owners)
 	case decision.Reason == policy.Moved:
 		receiver := decision.Receiver

@@ -64,7 +64,8 @@ type Outcome struct {
 	watches map[watchregistry.Key]watchregistry.Status
 	// failingSources are the watches of spec.manifestFrom that fail.
 	failingSources map[string]watchregistry.Status
-	// provenance is the origin of the applied objects; destination is the last destination whose cluster is known.
+	// provenance is the origin of the applied objects; destination is the former destination until the cluster of
+	// the present one is known, and then the present one.
 	provenance  plan.Provenance
 	destination plan.Destination
 	// Synced reports that this reconcile applied the rest of the manifest.
