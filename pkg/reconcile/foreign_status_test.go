@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 )
@@ -54,4 +56,25 @@ func TestStatusWrites(t *testing.T) {
 			require.Empty(t, w.Own)
 		})
 	}
+}
+
+// TestRestoredAfterAFailure: a status that another client wrote is written again, also if the first attempt fails.
+func TestRestoredAfterAFailure(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a"))
+	reconciled := func() error {
+		_, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
+		return err
+	}
+	require.NoError(t, reconciled())
+	before := l.get(t)
+	vr := before.DeepCopy()
+	vr.Status.Conditions = nil
+	require.NoError(t, l.client.Status().Update(t.Context(), vr))
+	require.True(t, l.foreignStatus(event.UpdateEvent{ObjectOld: before, ObjectNew: l.get(t)}))
+	l.failWrites = 1
+	require.Error(t, reconciled())
+	require.Empty(t, l.get(t).Status.Conditions)
+	require.NoError(t, reconciled())
+	require.NotEmpty(t, l.get(t).Status.Conditions)
 }
