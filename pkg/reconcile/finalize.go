@@ -30,7 +30,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	s.plan.Provenance.Shards = p.shards
 	p.listTransferred()
-	if s.plan.Read.Generation != p.plan.VR.Generation || len(s.plan.Objects.Manifest)+len(s.plan.Objects.Unresolved) > 0 { // what is known of the removals stays known
+	if !p.isOfSpec() || len(s.plan.Objects.Manifest)+len(s.plan.Objects.Unresolved) > 0 { // otherwise the knowledge about the removals stays
 		s.adopt(p.plan.VR.Generation, nil, nil)
 	}
 	objects := len(s.plan.Objects.Inventory())

@@ -138,11 +138,14 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	return nil, false
 }
 
+// isOfSpec reports whether the last read was of the present spec.
+func (p *pass) isOfSpec() bool { return p.state.plan.Read.Generation == p.plan.VR.Generation }
+
 // isRead reports whether the state has the manifest, or the obstacle to it that only the author can end, for the spec, the sources, the kinds and
 // the rights as they are now.
 func (p *pass) isRead() bool {
 	s := p.state
-	if !s.manifest.isLatest(p.waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || s.plan.Read.Generation != p.plan.VR.Generation || p.plan.Scope.Sources {
+	if !s.manifest.isLatest(p.waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || !p.isOfSpec() || p.plan.Scope.Sources {
 		return false
 	}
 	unresolved := s.plan.Read.Stalled == nil && p.plan.Scope.All && (s.plan.Objects.AwaitsKinds() || s.plan.Read.Again)
@@ -152,7 +155,7 @@ func (p *pass) isRead() bool {
 // keepsFailure reports whether the last failed attempt to read the manifest stands: another one would fail, too, or is due later.
 func (p *pass) keepsFailure() bool {
 	r := &p.state.read
-	return r.failure != nil && p.state.plan.Read.Generation == p.plan.VR.Generation && (!p.plan.Scope.Retry || !p.plan.Scope.All && r.failure.Awaited && !p.revisedSince(r.failedAt))
+	return r.failure != nil && p.isOfSpec() && (!p.plan.Scope.Retry || !p.plan.Scope.All && r.failure.Awaited && !p.revisedSince(r.failedAt))
 }
 
 // canApply reports whether the state has a manifest that may be applied with the rights of Vidra as they are now.
@@ -164,7 +167,7 @@ func (s *ownerState) canApply(allowed cluster.Scope) bool {
 // the one that this revision replaces.
 func (p *pass) isUsable() bool {
 	s := p.state
-	return s.plan.Read.Generation == p.plan.VR.Generation && s.canApply(p.applier.Settings.Allowed) && (!s.manifest.recalled || !s.rollsBack(p.plan.VR))
+	return p.isOfSpec() && s.canApply(p.applier.Settings.Allowed) && (!s.manifest.recalled || !s.rollsBack(p.plan.VR))
 }
 
 // rollsBack reports whether an earlier revision is applied in place of the sources.

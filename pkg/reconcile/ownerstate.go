@@ -35,12 +35,8 @@ func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting 
 		}
 	}
 	s.plan.Objects.SetManifest(objects)
-	s.plan.Objects.Unresolved, s.plan.Read = waiting, plan.Read{Generation: generation}
-	for _, u := range waiting {
-		if o := s.plan.Objects.ByID[u.ID]; o != nil {
-			o.Departure = plan.Departure{}
-		}
-	}
+	s.plan.Objects.SetUnresolved(waiting)
+	s.plan.Read = plan.Read{Generation: generation}
 	s.manifest.bodies = bodies{}
 	for _, d := range objects {
 		s.manifest.bodies.weight += d.Weight

@@ -145,7 +145,7 @@ func (p *pass) sourceOf(got desired.Parts) string {
 // keepsApplied reports whether the manifest that was applied is used without a read of the newer one, which has to wait.
 func (p *pass) keepsApplied() bool {
 	s := p.state
-	return p.hasApplied() && s.manifest.behind && s.plan.Read.Generation == p.plan.VR.Generation && !p.plan.Scope.Sources && (s.revision.unread == nil || !p.plan.Scope.Retry)
+	return p.hasApplied() && s.manifest.behind && p.isOfSpec() && !p.plan.Scope.Sources && (s.revision.unread == nil || !p.plan.Scope.Retry)
 }
 
 // hasApplied reports whether the state has the manifest that was applied, while a newer one has to wait.

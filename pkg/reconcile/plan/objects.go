@@ -78,6 +78,16 @@ func (s *Objects) SetManifest(objects []*desired.Object) {
 	s.Others = others
 }
 
+// SetUnresolved makes the unresolved objects of the manifest exactly those.
+func (s *Objects) SetUnresolved(unresolved []desired.Unresolved) {
+	s.Unresolved = unresolved
+	for _, u := range unresolved {
+		if o := s.ByID[u.ID]; o != nil {
+			o.Departure = Departure{}
+		}
+	}
+}
+
 // ForgetUnused drops the states of objects that have become unneeded.
 func (s *Objects) ForgetUnused() {
 	kept := s.Others[:0]

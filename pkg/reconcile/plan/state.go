@@ -74,7 +74,7 @@ type Read struct {
 
 // Provenance is the origin of applied objects, as the status has it.
 type Provenance struct {
-	// Shards are those whose labels the objects have, as far as they were applied.
+	// Shards are the shards in the labels of the objects, as far as those were applied.
 	Shards []string
 	// AppliedAs is the account that read the manifest last.
 	AppliedAs *v1alpha1.AppliedAsStatus

@@ -198,79 +198,79 @@ func TestRemove(t *testing.T) {
 		reason string
 		of     *requests
 		before func(*Remover)
-		want   End
+		want   end
 		kept   bool
 		// noted reports that the Event has a note.
 		noted bool
 		sent  []string
 	}{
-		"Ours":     {reason: "It is deleted.", of: &requests{live: mine(nil)}, want: Deleted, sent: []string{"delete"}},
-		"Absent":   {reason: "It is gone.", of: &requests{}, want: Absent},
-		"Foreign":  {reason: "Another client made an object of the name.", of: &requests{live: foreign}, want: NotOurs, kept: true},
-		"Wanted":   {reason: "The manifest has it in another group, so that its container is no matter of its annotation.", of: &requests{live: mine(keep)}, before: wanted, want: NotOurs},
-		"Kept":     {reason: "Its annotation keeps it.", of: &requests{live: mine(keep)}, want: Unmanaged, kept: true, sent: []string{"edit"}},
-		"Orphaned": {reason: "All objects stay.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Applier.Orphans = true }, want: Unmanaged, sent: []string{"edit"}},
-		"Ending":   {reason: "Its deletion was accepted.", of: &requests{live: endingSince(time.Now(), mine(nil))}, want: Ending},
-		"Blocked":  {reason: "Its finalizers last.", of: &requests{live: endingSince(time.Now().Add(-ending.Grace), mine(nil))}, want: Blocked},
+		"Ours":     {reason: "It is deleted.", of: &requests{live: mine(nil)}, want: deleted, sent: []string{"delete"}},
+		"Absent":   {reason: "It is gone.", of: &requests{}, want: absent},
+		"Foreign":  {reason: "Another client made an object of the name.", of: &requests{live: foreign}, want: notOurs, kept: true},
+		"Wanted":   {reason: "The manifest has it in another group, so that its container is no matter of its annotation.", of: &requests{live: mine(keep)}, before: wanted, want: notOurs},
+		"Kept":     {reason: "Its annotation keeps it.", of: &requests{live: mine(keep)}, want: unmanaged, kept: true, sent: []string{"edit"}},
+		"Orphaned": {reason: "All objects stay.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Applier.Orphans = true }, want: unmanaged, sent: []string{"edit"}},
+		"Ending":   {reason: "Its deletion was accepted.", of: &requests{live: endingSince(time.Now(), mine(nil))}, want: beingDeleted},
+		"Blocked":  {reason: "Its finalizers last.", of: &requests{live: endingSince(time.Now().Add(-ending.Grace), mine(nil))}, want: blocked},
 		"EndingElsewhere": {
-			reason: "Another client deletes an object that stays.", of: &requests{live: endingSince(time.Now(), mine(keep))}, want: NotOurs,
+			reason: "Another client deletes an object that stays.", of: &requests{live: endingSince(time.Now(), mine(keep))}, want: notOurs,
 		},
-		"Stale":    {reason: "The VidraResource has changed.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.stale = func() error { return errDown } }, want: Delayed},
-		"Replaced": {reason: "The destination may be another cluster.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Replaced = func() bool { return true } }, want: Delayed},
+		"Stale":    {reason: "The VidraResource has changed.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.stale = func() error { return errDown } }, want: delayed},
+		"Replaced": {reason: "The destination may be another cluster.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Replaced = func() bool { return true } }, want: delayed},
 		"Unlisted": {
 			reason: "Other VidraResources may have it.", of: &requests{live: mine(nil)},
 			before: func(a *Remover) {
 				a.receivers = func() (map[object.Identity][]owners.Receiver, error) { return nil, errDown }
-			}, want: Delayed,
+			}, want: delayed,
 		},
 		"Settles": {
-			reason: "It has just left the manifest of its receiver.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Plan.State.Objects.ByID[page].Departure.Received = true }, want: Delayed,
+			reason: "It has just left the manifest of its receiver.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Plan.State.Objects.ByID[page].Departure.Received = true }, want: delayed,
 		},
 		"Moves": {
-			reason: "Its receiver applies it.", of: &requests{live: mine(nil)}, before: func(a *Remover) { moved(a); a.Plan.State.Objects.ByID[page].Departure.At = time.Now() }, want: Delayed,
+			reason: "Its receiver applies it.", of: &requests{live: mine(nil)}, before: func(a *Remover) { moved(a); a.Plan.State.Objects.ByID[page].Departure.At = time.Now() }, want: delayed,
 		},
-		"Moved": {reason: "Its receiver gets the fields.", of: &requests{live: mine(nil)}, before: moved, want: Released, sent: []string{"edit"}},
+		"Moved": {reason: "Its receiver gets the fields.", of: &requests{live: mine(nil)}, before: moved, want: released, sent: []string{"edit"}},
 		"Mentioned": {
 			reason: "The manifest of the receiver is unreadable, and the Event reports that.", of: &requests{live: mine(nil)}, before: mentioned,
-			want: Unmanaged, noted: true, sent: []string{"edit"},
+			want: unmanaged, noted: true, sent: []string{"edit"},
 		},
 		"OwnersUnknown": {
 			reason: "Its marks name another owner, and the annotations of an object that may stay keep its container.", of: &requests{live: shared},
-			before: func(a *Remover) { a.Applier.Finder.VidraResources = failing{} }, want: Failed,
+			before: func(a *Remover) { a.Applier.Finder.VidraResources = failing{} }, want: failed,
 		},
-		"DeleteFails":  {reason: "It is to be deleted, so that its container may go.", of: &requests{live: mine(nil), writeErrs: []error{errDown}}, want: DeletionFailed, sent: []string{"delete"}},
-		"ReleaseFails": {reason: "It stays, so that its container must.", of: &requests{live: mine(keep), writeErrs: []error{errDown}}, want: Failed, kept: true, sent: []string{"edit"}},
-		"Faster":       {reason: "Another client deletes it meanwhile.", of: &requests{live: mine(keep), writeErrs: []error{notFound("page")}}, want: Absent, sent: []string{"edit"}},
-		"OtherAbsent":  {reason: "Another object is absent.", of: &requests{live: mine(keep), writeErrs: []error{notFound("other")}}, want: Failed, kept: true, sent: []string{"edit"}},
-		"Changed":      {reason: "Another client writes to it meanwhile.", of: &requests{live: mine(nil), writeErrs: []error{conflict}}, want: Deleted, sent: []string{"delete", "delete"}},
+		"DeleteFails":  {reason: "It is to be deleted, so that its container may go.", of: &requests{live: mine(nil), writeErrs: []error{errDown}}, want: deletionFailed, sent: []string{"delete"}},
+		"ReleaseFails": {reason: "It stays, so that its container must.", of: &requests{live: mine(keep), writeErrs: []error{errDown}}, want: failed, kept: true, sent: []string{"edit"}},
+		"Faster":       {reason: "Another client deletes it meanwhile.", of: &requests{live: mine(keep), writeErrs: []error{notFound("page")}}, want: absent, sent: []string{"edit"}},
+		"OtherAbsent":  {reason: "Another object is absent.", of: &requests{live: mine(keep), writeErrs: []error{notFound("other")}}, want: failed, kept: true, sent: []string{"edit"}},
+		"Changed":      {reason: "Another client writes to it meanwhile.", of: &requests{live: mine(nil), writeErrs: []error{conflict}}, want: deleted, sent: []string{"delete", "delete"}},
 
-		"Shared":       {reason: "Another owner keeps it.", of: &requests{live: shared}, before: held, want: Released, sent: []string{"apply"}},
-		"SharedNoMore": {reason: "The other owner has released it meanwhile.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil)}, before: held, want: Deleted, sent: []string{"apply", "delete"}},
+		"Shared":       {reason: "Another owner keeps it.", of: &requests{live: shared}, before: held, want: released, sent: []string{"apply"}},
+		"SharedNoMore": {reason: "The other owner has released it meanwhile.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil)}, before: held, want: deleted, sent: []string{"apply", "delete"}},
 		"SharedNoMoreStays": {
 			reason: "The other owner has released it meanwhile, so that the object that stays has no owner.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil)},
-			before: func(a *Remover) { held(a); mentioned(a) }, want: Unmanaged, noted: true, sent: []string{"apply", "edit"},
+			before: func(a *Remover) { held(a); mentioned(a) }, want: unmanaged, noted: true, sent: []string{"apply", "edit"},
 		},
 		"SharedNoMoreFails": {
 			reason: "It had another owner when it was decided about, and its container stays.", of: &requests{live: shared, patched: fixture.LiveConfigMap("a", nil), writeErrs: []error{nil, errDown}},
-			before: held, want: Failed, sent: []string{"apply", "delete"},
+			before: held, want: failed, sent: []string{"apply", "delete"},
 		},
 		"SharedInvalid": {
-			reason: "The API server refuses the object without our fields.", of: &requests{live: shared, writeErrs: []error{invalid}}, before: held, want: Released, sent: []string{"apply", "edit"},
+			reason: "The API server refuses the object without our fields.", of: &requests{live: shared, writeErrs: []error{invalid}}, before: held, want: released, sent: []string{"apply", "edit"},
 		},
-		"SharedFails": {reason: "It is tried again.", of: &requests{live: shared, writeErrs: []error{errDown}}, before: held, want: Failed, sent: []string{"apply"}},
-		"Listed":      {reason: "Its list of owners loses us first.", of: &requests{live: listed}, before: held, want: Released, sent: []string{"edit", "apply"}},
-		"ListedFails": {reason: "The list would still name us.", of: &requests{live: listed, writeErrs: []error{errDown}}, before: held, want: Failed, sent: []string{"edit"}},
-		"Claimed":     {reason: "Its other owner is still to apply it, and gets the fields.", of: &requests{live: claimed}, before: held, want: Released, sent: []string{"edit"}},
-		"Forged":      {reason: "No VidraResource has the object.", of: &requests{live: claimed}, want: Deleted, sent: []string{"delete"}},
+		"SharedFails": {reason: "It is tried again.", of: &requests{live: shared, writeErrs: []error{errDown}}, before: held, want: failed, sent: []string{"apply"}},
+		"Listed":      {reason: "Its list of owners loses us first.", of: &requests{live: listed}, before: held, want: released, sent: []string{"edit", "apply"}},
+		"ListedFails": {reason: "The list would still name us.", of: &requests{live: listed, writeErrs: []error{errDown}}, before: held, want: failed, sent: []string{"edit"}},
+		"Claimed":     {reason: "Its other owner is still to apply it, and gets the fields.", of: &requests{live: claimed}, before: held, want: released, sent: []string{"edit"}},
+		"Forged":      {reason: "No VidraResource has the object.", of: &requests{live: claimed}, want: deleted, sent: []string{"delete"}},
 
-		"KindGone":    {reason: "Discovery was behind.", of: &requests{getErr: notFound("")}, want: KindUnserved},
-		"Unreadable":  {reason: "It may be kept.", of: &requests{live: mine(nil), getErr: errDown}, want: Failed},
-		"Forbidden":   {reason: "It is to be deleted, as Vidra itself reads.", of: &requests{live: mine(nil), getErr: forbidden()}, before: account, want: DeletionFailed},
-		"HiddenKept":  {reason: "Its annotation keeps it.", of: &requests{live: mine(keep), getErr: forbidden()}, before: account, want: Failed, kept: true},
-		"HiddenOwned": {reason: "Its owners are unknown.", of: &requests{live: shared, getErr: forbidden()}, before: func(a *Remover) { account(a); a.Applier.Finder.VidraResources = failing{} }, want: Failed},
-		"Hidden":      {reason: "Vidra itself fails to read it, too.", of: &requests{live: mine(keep), getErr: forbidden(), listErr: errDown}, before: account, want: Failed},
-		"HiddenGone":  {reason: "It is gone, which looks the same.", of: &requests{getErr: forbidden()}, before: account, want: NotOurs},
-		"HiddenOther": {reason: "It is foreign.", of: &requests{live: foreign, getErr: forbidden()}, before: account, want: NotOurs},
+		"KindGone":    {reason: "Discovery was behind.", of: &requests{getErr: notFound("")}, want: kindUnserved},
+		"Unreadable":  {reason: "It may be kept.", of: &requests{live: mine(nil), getErr: errDown}, want: failed},
+		"Forbidden":   {reason: "It is to be deleted, as Vidra itself reads.", of: &requests{live: mine(nil), getErr: forbidden()}, before: account, want: deletionFailed},
+		"HiddenKept":  {reason: "Its annotation keeps it.", of: &requests{live: mine(keep), getErr: forbidden()}, before: account, want: failed, kept: true},
+		"HiddenOwned": {reason: "Its owners are unknown.", of: &requests{live: shared, getErr: forbidden()}, before: func(a *Remover) { account(a); a.Applier.Finder.VidraResources = failing{} }, want: failed},
+		"Hidden":      {reason: "Vidra itself fails to read it, too.", of: &requests{live: mine(keep), getErr: forbidden(), listErr: errDown}, before: account, want: failed},
+		"HiddenGone":  {reason: "It is gone, which looks the same.", of: &requests{getErr: forbidden()}, before: account, want: notOurs},
+		"HiddenOther": {reason: "It is foreign.", of: &requests{live: foreign, getErr: forbidden()}, before: account, want: notOurs},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -280,12 +280,12 @@ func TestRemove(t *testing.T) {
 				tc.before(a)
 			}
 			done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
-			require.Equal(t, tc.want, done.End, "%s: %v", tc.reason, done.Err)
+			require.Equal(t, tc.want, done.end, "%s: %v", tc.reason, done.err)
 			require.Equal(t, tc.kept, done.kept, tc.reason)
-			require.Equal(t, tc.want == Failed || tc.want == DeletionFailed, done.Err != nil, tc.reason)
-			require.Equal(t, tc.want == Delayed, done.decision.Waits(), tc.reason)
+			require.Equal(t, tc.want == failed || tc.want == deletionFailed, done.err != nil, tc.reason)
+			require.Equal(t, tc.want == delayed, done.decision.Waits(), tc.reason)
 			require.Equal(t, tc.noted, !done.decision.Waits() && done.decision.Text != "", tc.reason)
-			require.Equal(t, tc.want == Ending || tc.want == Blocked, done.version == "7" && !done.blockedAt.IsZero() && done.waitsFor != "", tc.reason)
+			require.Equal(t, tc.want == beingDeleted || tc.want == blocked, done.version == "7" && !done.blockedAt.IsZero() && done.waitsFor != "", tc.reason)
 			require.Equal(t, tc.sent, tc.of.sent, tc.reason)
 			require.Equal(t, pageKey, done.key)
 		})
@@ -299,12 +299,12 @@ func TestDiscoveryBehind(t *testing.T) {
 	a := reading(r)
 	a.Applier.Destination = asVidra{own: r, invalidated: func() { r.getErr = nil }}
 	done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
-	require.Equal(t, Deleted, done.End)
+	require.Equal(t, deleted, done.end)
 
 	asked := 0
 	a = remover(page)
 	a.Applier.Destination = kinds{mapping: &meta.NoKindMatchError{}, asked: &asked}
-	require.Equal(t, Removal{End: KindUnserved}, a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry))
+	require.Equal(t, removal{end: kindUnserved}, a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry))
 	require.Equal(t, 1, asked)
 }
 
@@ -360,7 +360,7 @@ func TestRemoveAsFormer(t *testing.T) {
 			entry := a.Plan.State.Objects.ByID[page].Entry
 			entry.RemoveAs = tc.former
 			done := a.remove(t.Context(), entry)
-			require.Equal(t, []bool{tc.asked, tc.asFormer, tc.deleted, tc.fails}, []bool{asked, len(former.sent) > 0, done.End == Deleted, done.Err != nil}, tc.reason)
+			require.Equal(t, []bool{tc.asked, tc.asFormer, tc.deleted, tc.fails}, []bool{asked, len(former.sent) > 0, done.end == deleted, done.err != nil}, tc.reason)
 			require.Equal(t, tc.message, done.former, tc.reason)
 			require.Empty(t, a.Applier.User, "the other objects are removed as the present account")
 		})
@@ -383,7 +383,7 @@ func TestExempted(t *testing.T) {
 
 	delete(live.Object["metadata"].(map[string]any)["annotations"].(map[string]any), v1alpha1.BreakGlassReasonAnnotation)
 	done = a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
-	require.Equal(t, Deleted, done.End, "a request without a reason exempts nothing")
+	require.Equal(t, deleted, done.end, "a request without a reason exempts nothing")
 	require.Equal(t, policy.Remove(""), done.decision)
 }
 
@@ -545,7 +545,7 @@ func TestReleasedLabels(t *testing.T) {
 			if tc.shared {
 				a.Applier.Finder.VidraResources = &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"shop": holding()}}
 			}
-			require.Equal(t, Removal{End: Unmanaged}, a.release(t.Context(), pageKey, tc.live))
+			require.Equal(t, removal{end: unmanaged}, a.release(t.Context(), pageKey, tc.live))
 			if tc.want == "" {
 				require.NotContains(t, string(r.patch), `"labels"`, tc.reason)
 			}
@@ -554,5 +554,5 @@ func TestReleasedLabels(t *testing.T) {
 	}
 	a := reading(&requests{live: shared})
 	a.Applier.Finder.VidraResources = failing{}
-	require.ErrorIs(t, a.release(t.Context(), pageKey, shared).Err, errDown, "the owners are unknown, and the label may be needed")
+	require.ErrorIs(t, a.release(t.Context(), pageKey, shared).err, errDown, "the owners are unknown, and the label may be needed")
 }

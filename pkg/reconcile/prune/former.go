@@ -15,7 +15,7 @@ import (
 func lacksRights(err error) bool { return apierrors.IsForbidden(err) && !object.Denied(err) }
 
 // removeAsFormer removes an object as the account that the spec named before, after the present one was refused.
-func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourceStatus, refused Removal) Removal {
+func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourceStatus, refused removal) removal {
 	as, user, why := a.FormerClient(ctx, e.RemoveAs)
 	if why != nil {
 		refused.former = fmt.Sprintf(". ServiceAccount %s, which applied it, is not used: %s", e.RemoveAs, why.Message)
@@ -26,7 +26,7 @@ func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourc
 	former := *a
 	former.Applier = &applier
 	done := former.removeIn(ctx, e)
-	if lacksRights(done.Err) {
+	if lacksRights(done.err) {
 		refused.former = fmt.Sprintf(". ServiceAccount %s, which applied it, may not remove it either", e.RemoveAs)
 		return refused
 	}
@@ -34,8 +34,8 @@ func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourc
 }
 
 // advice is the step that ends the failure of a removal for lack of rights of the account; empty for others.
-func (a *Remover) advice(done Removal) string {
-	if a.Applier.User == "" || !lacksRights(done.Err) {
+func (a *Remover) advice(done removal) string {
+	if a.Applier.User == "" || !lacksRights(done.err) {
 		return done.former
 	}
 	account := access.Account(a.Plan.VR)

@@ -46,17 +46,17 @@ func (a *Remover) readAsVidra(ctx context.Context, key trigger.ObjectKey) (live 
 // removeUnread returns the outcome for an object that is forbidden to the account of the VidraResource; refusal is the error of its read. An object
 // that is absent, or foreign, needs no removal. The outcome is the same for both, so that it conceals which
 // objects exist.
-func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, refusal error) Removal {
-	done := failed(refusal)
+func (a *Remover) removeUnread(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus, refusal error) removal {
+	done := failure(refusal)
 	switch live, known := a.readAsVidra(ctx, key); {
 	case !known:
 	case live == nil, !a.Applier.Settings.Claimant.Owns(live, e):
-		return Removal{End: NotOurs}
+		return removal{end: notOurs}
 	default:
 		about := a.departure(key, live, e)
 		decision, err := policy.Decide(ctx, about.of, about)
 		if done.kept = policy.KeptByAnnotation(live); err == nil && decision.Removes() {
-			done.End = DeletionFailed
+			done.end = deletionFailed
 		}
 	}
 	return done
@@ -116,16 +116,16 @@ func (s *exclusions) note(id object.Identity, key trigger.ObjectKey, kept, undec
 }
 
 // recordStage notes the outcomes of the removals of a stage.
-func (a *Remover) recordStage(ids []object.Identity, removals []Removal) {
+func (a *Remover) recordStage(ids []object.Identity, removals []removal) {
 	s, excluded := a.Plan.State, a.exclusions
 	for i, done := range removals {
 		id, o := ids[i], s.Objects.ByID[ids[i]]
 		entry, deleting := o.Entry, o.In(v1alpha1.ObjectDeleting) // it was checked before
-		a.RecordRemoval(o, done)
-		if done.kept && done.End.ceased() {
+		a.recordRemoval(o, done)
+		if done.kept && done.end.ceased() {
 			excluded.stayed[id] = stayed{entry, done.key}
 		}
-		excluded.note(id, done.key, done.kept, !deleting && done.End.undecided())
+		excluded.note(id, done.key, done.kept, !deleting && done.end.undecided())
 	}
 }
 

@@ -23,69 +23,69 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// End is the end of the removal of one object.
-type End int
+// end is the end of the removal of one object.
+type end int
 
 // Ends of removals.
 const (
-	Skipped           End = iota // the reconcile was interrupted, and the next one decides
-	Absent                       // the object is absent
-	NotOurs                      // others own or delete it, or the manifest has it in another API group
-	Released                     // our fields were released, and others still own it
-	Unmanaged                    // it was left in place, unmanaged
-	GoneWithKind                 // its kind was deleted, and the object with it
-	GoneWithNamespace            // the removal was forbidden, because its namespace is absent
-	Deleted                      // the deletion was accepted now
-	Ending                       // the deletion was accepted before, as the read object shows
-	Blocked                      // like Ending, but the deletion has waited for long
-	StillThere                   // the deletion was accepted before, and its watch shows the object, which is unread
-	KindUnserved                 // its kind is unserved, in every version
-	OutOfScope                   // the scope of Vidra excludes it, so that all requests about it are refused
-	Delayed                      // a decision delays the removal
-	Failed                       // a request failed, and the object may have to stay
-	DeletionFailed               // a request failed, and the object is to be deleted
+	skipped           end = iota // the reconcile was interrupted, and the next one decides
+	absent                       // the object is absent
+	notOurs                      // others own or delete it, or the manifest has it in another API group
+	released                     // our fields were released, and others still own it
+	unmanaged                    // it was left in place, unmanaged
+	goneWithKind                 // its kind was deleted, and the object with it
+	goneWithNamespace            // the removal was forbidden, because its namespace is absent
+	deleted                      // the deletion was accepted now
+	beingDeleted                 // the deletion was accepted before, as the read object shows
+	blocked                      // like beingDeleted, but the deletion has waited for long
+	stillThere                   // the deletion was accepted before, and its watch shows the object, which is unread
+	kindUnserved                 // its kind is unserved, in every version
+	outOfScope                   // the scope of Vidra excludes it, so that all requests about it are refused
+	delayed                      // a decision delays the removal
+	failed                       // a request failed, and the object may have to stay
+	deletionFailed               // a request failed, and the object is to be deleted
 )
 
 // ceased reports that the object has ceased to be ours, and leaves the inventory.
-func (e End) ceased() bool {
+func (e end) ceased() bool {
 	switch e {
-	case Absent, NotOurs, Released, Unmanaged, GoneWithKind, GoneWithNamespace:
+	case absent, notOurs, released, unmanaged, goneWithKind, goneWithNamespace:
 		return true
 	}
 	return false
 }
 
 // undecided reports that the object may have to stay, and its container with it.
-func (e End) undecided() bool {
+func (e end) undecided() bool {
 	switch e {
-	case KindUnserved, OutOfScope, Delayed, Failed:
+	case kindUnserved, outOfScope, delayed, failed:
 		return true
 	}
 	return false
 }
 
-// failed is the outcome of a failed request about an object that may have to stay.
-func failed(err error) Removal { return Removal{End: Failed, Err: err} }
+// failure is the outcome of a failed request about an object that may have to stay.
+func failure(err error) removal { return removal{end: failed, err: err} }
 
-// Removal is the outcome of the removal of one object.
-type Removal struct {
-	End End
-	// Err is the error of a failed removal.
-	Err error
+// removal is the outcome of the removal of one object.
+type removal struct {
+	end end
+	// err is the error of a failed removal.
+	err error
 	// key is the object; empty if its resource is unknown.
 	key trigger.ObjectKey
-	// kept reports that the object itself asks to be left in place. It is independent of the end: a foreign object, one whose removal is Delayed,
-	// and one whose release failed keep their container, too.
+	// kept reports that the object itself asks to be left in place. It is independent of the end: a foreign object, a delayed removal and a failed
+	// release keep the container, too.
 	kept bool
-	// decision is the decision about the object. Its text is the problem of a Delayed object, and otherwise the note of the Event about the removal.
+	// decision is the decision about the object. Its text is the problem of a delayed object, and otherwise the note of the Event about the removal.
 	decision policy.Removal
-	// glass is the answer to the break-glass annotations of a Delayed object.
+	// glass is the answer to the break-glass annotations of a delayed object.
 	glass breakglass.Answer
-	// outOfScope is the problem of OutOfScope.
+	// outOfScope is the problem of an object out of scope.
 	outOfScope *object.Failure
 	// waitsFor is the known obstacle of the end of an object that is being deleted.
 	waitsFor string
-	// version is the resourceVersion of an object that is Ending or Blocked, and blockedAt is when its deletion counts as blocked, or zero.
+	// version is the resourceVersion of an object with the end beingDeleted or blocked, and blockedAt is when its deletion counts as blocked, or zero.
 	version   string
 	blockedAt time.Time
 	// former is the outcome of a failed attempt to remove it as the account that the spec named before, or empty.
@@ -119,16 +119,16 @@ type Remover struct {
 // remove deletes or releases an object: it deletes the object if this VidraResource is its only
 // owner, and otherwise releases our fields only. An object that is not ours at this
 // moment is unchanged.
-func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
+func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
 	done := a.removeIn(ctx, e)
-	if done.End == KindUnserved && done.key.Name != "" { // discovery was behind
+	if done.end == kindUnserved && done.key.Name != "" { // discovery was behind
 		done = a.removeIn(ctx, e)
 	}
-	if e.RemoveAs != "" && lacksRights(done.Err) {
+	if e.RemoveAs != "" && lacksRights(done.err) {
 		done = a.removeAsFormer(ctx, e, done)
 	}
 	since := a.Plan.State.Objects.ByID[object.IdentityOf(e)].Departure.KindGoneSince
-	if done.End == KindUnserved && !since.IsZero() && a.Plan.Now.Sub(since) >= plan.KindGoneTimeout {
+	if done.end == kindUnserved && !since.IsZero() && a.Plan.Now.Sub(since) >= plan.KindGoneTimeout {
 		return a.removeMissing(ctx, e)
 	}
 	return done
@@ -137,42 +137,42 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 // removeMissing returns the outcome for an object whose kind is unserved, for longer than an API server takes to start. The
 // object exists as long as the CustomResourceDefinition of its kind does, and was deleted with it. The objects of an extension
 // API server exist wherever that keeps them.
-func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
+func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
 	kind := policy.UnservedKind{GVK: object.GVKOf(e), Aggregated: e.Aggregated}
 	if !a.Applier.Orphans {
 		kind.Definition, kind.Unknown = a.Applier.Destination.DefinitionOf(ctx, kind.GVK.GroupKind())
 	}
 	switch decision := kind.Decide(a.Applier.Orphans); {
 	case decision.Keeps():
-		return Removal{End: Unmanaged}
+		return removal{end: unmanaged}
 	case decision.Waits():
-		return Removal{End: Delayed, decision: decision}
+		return removal{end: delayed, decision: decision}
 	}
-	return Removal{End: GoneWithKind}
+	return removal{end: goneWithKind}
 }
 
 // removeIn removes an object in its served version, as far as discovery is known.
-func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) Removal {
+func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
 	if why := access.ObjectOutOfScope(a.Applier.Settings.Allowed, object.IdentityOf(e)); why != nil {
 		if a.Applier.Orphans {
-			return Removal{End: Unmanaged, kept: true}
+			return removal{end: unmanaged, kept: true}
 		}
 		why.Message = "is to be removed, and is not: " + why.Message
-		return Removal{End: OutOfScope, outOfScope: why}
+		return removal{end: outOfScope, outOfScope: why}
 	}
 	mapping, err := a.Applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(e))
 	switch {
 	case meta.IsNoMatchError(err):
-		return Removal{End: KindUnserved}
+		return removal{end: kindUnserved}
 	case err != nil:
-		return failed(err)
+		return failure(err)
 	}
 	key := trigger.ObjectKey{Cluster: a.Applier.Destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
-	var done Removal
+	var done removal
 	leave := a.Applier.Enter(ctx, key)
-	defer func() { leave(done.Err) }()
+	defer func() { leave(done.err) }()
 	if a.interrupted() { // while it waited
-		return Removal{End: Skipped}
+		return removal{end: skipped}
 	}
 	if a.Applier.Settings.Watched {
 		a.Applier.Index.ExpectRemoval(a.Applier.Settings.Claimant.Owner, key)
@@ -180,29 +180,29 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 	// Another client may write to the object between the read and the deletion.
 	_ = retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
 		done = a.removeLive(ctx, key, e)
-		return done.Err
+		return done.err
 	})
 	done.key = key
-	if done.End.ceased() || done.End == Delayed { // what is held may come back into the manifest
+	if done.end.ceased() || done.end == delayed { // a delayed object may return to the manifest
 		a.Applier.Index.Forget(a.Applier.Settings.Claimant.Owner, key)
 	}
 	return done
 }
 
-func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus) Removal {
+func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1alpha1.ManagedResourceStatus) removal {
 	live, err := a.Applier.Get(ctx, key)
 	switch {
 	case err != nil && object.KindGone(err):
 		a.Applier.Destination.Invalidate(key.GVR.Group)
-		return Removal{End: KindUnserved}
+		return removal{end: kindUnserved}
 	case err != nil:
 		return a.removeUnread(ctx, key, e, err)
 	case live == nil:
-		return Removal{End: Absent}
+		return removal{end: absent}
 	}
 	done := a.discard(ctx, key, live, e)
-	if object.IsAbsent(done.Err, key.Name) { // another client was faster
-		return Removal{End: Absent}
+	if object.IsAbsent(done.err, key.Name) { // another client was faster
+		return removal{end: absent}
 	}
 	done.disclosure = disclosureOf(e, live)
 	return done
@@ -214,40 +214,40 @@ func disclosureOf(e *v1alpha1.ManagedResourceStatus, live *unstructured.Unstruct
 }
 
 // discard deletes or releases an object, or leaves it, by the decision about it.
-func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) Removal {
+func (a *Remover) discard(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) removal {
 	about := a.departure(key, live, e)
 	decision, err := policy.Decide(ctx, about.of, about)
-	done := Removal{}
+	done := removal{}
 	switch ends := live.GetDeletionTimestamp() != nil; {
 	case err != nil:
-		done = failed(err)
+		done = failure(err)
 	case ends && decision.Keeps(): // another client deletes it
-		done.End = NotOurs
+		done.end = notOurs
 	case ends:
-		done = Removal{End: Ending, waitsFor: ending.WaitsFor(live), version: live.GetResourceVersion(), blockedAt: ending.BlockedAt(live)}
+		done = removal{end: beingDeleted, waitsFor: ending.WaitsFor(live), version: live.GetResourceVersion(), blockedAt: ending.BlockedAt(live)}
 		if ending.Blocked(live, time.Now()) {
-			done.End = Blocked
+			done.end = blocked
 		}
 	default:
 		done = a.carryOut(ctx, about, decision)
 	}
 	done.kept = decision.Reason != policy.Wanted && policy.KeptByAnnotation(live)
-	if done.End == Failed && decision.Removes() { // otherwise its container would take it along
-		done.End = DeletionFailed
+	if done.end == failed && decision.Removes() { // otherwise its container would take it along
+		done.end = deletionFailed
 	}
 	return done
 }
 
 // carryOut sends the requests of a decision.
-func (a *Remover) carryOut(ctx context.Context, about *departure, decision policy.Removal) (done Removal) {
+func (a *Remover) carryOut(ctx context.Context, about *departure, decision policy.Removal) (done removal) {
 	key, live := about.key, about.of.Live
 	switch {
 	case decision.Waits():
-		done = Removal{End: Delayed, glass: about.glass}
+		done = removal{end: delayed, glass: about.glass}
 	case decision.Removes():
 		done = a.delete(ctx, key, live)
 	case decision.Reason == policy.Wanted, decision.Reason == policy.NotOwned:
-		done = Removal{End: NotOurs}
+		done = removal{end: notOurs}
 	case decision.Reason == policy.Shared: // handOver sets the decision: it may be another one
 		return a.handOver(ctx, about, decision.Owners)
 	case decision.Reason == policy.Moved:
@@ -262,31 +262,31 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 }
 
 // delete deletes the object that was read.
-func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
 	if err := a.Applier.Delete(ctx, key, live); err != nil {
-		return failed(err)
+		return failure(err)
 	}
-	return Removal{End: Deleted, waitsFor: ending.WaitsFor(live)}
+	return removal{end: deleted, waitsFor: ending.WaitsFor(live)}
 }
 
 // handOver releases an object that others own, and retries their applies. If they only claim the object, or are still to apply
 // it, the first of them gets our fields: without them the object might be empty, or refused, until that owner
 // applies it, and an apply removes those that its manifest lacks.
-func (a *Remover) handOver(ctx context.Context, about *departure, others []owners.CoOwner) Removal {
-	done, key, live := Removal{}, about.key, about.of.Live
+func (a *Remover) handOver(ctx context.Context, about *departure, others []owners.CoOwner) removal {
+	done, key, live := removal{}, about.key, about.of.Live
 	if owners.OnlyClaimed(live, others) {
 		done = a.transfer(ctx, key, live, others[0].Manager)
-	} else if done = a.releaseShared(ctx, about); apierrors.IsInvalid(done.Err) {
-		if done = a.release(ctx, key, live); done.End == Unmanaged { // the others still own it
-			done.End = Released
+	} else if done = a.releaseShared(ctx, about); apierrors.IsInvalid(done.err) {
+		if done = a.release(ctx, key, live); done.end == unmanaged { // the others still own it
+			done.end = released
 		}
 	}
 	return a.retry(done, others...)
 }
 
 // retry has the other owners of a released object attempt its apply at once, ahead of their watch, which may be behind.
-func (a *Remover) retry(done Removal, others ...owners.CoOwner) Removal {
-	if done.End != Released {
+func (a *Remover) retry(done removal, others ...owners.CoOwner) removal {
+	if done.end != released {
 		return done
 	}
 	for _, other := range others {

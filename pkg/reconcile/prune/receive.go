@@ -35,11 +35,11 @@ func (a *Remover) findReceivers(ctx context.Context, ids []object.Identity) (map
 }
 
 // transfer leaves an object to another VidraResource, which applies it as manager: that gets our fields.
-func (a *Remover) transfer(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, manager string) Removal {
+func (a *Remover) transfer(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, manager string) removal {
 	metadata := a.withoutMarks(live)
 	metadata["managedFields"] = ownership.Transfer(live, a.Applier.Settings.Claimant.Manager, manager)
 	if _, err := a.Applier.EditMetadata(ctx, key, live, metadata); err != nil {
-		return failed(fmt.Errorf("leave the object to its new owner: %w", err))
+		return failure(fmt.Errorf("leave the object to its new owner: %w", err))
 	}
-	return Removal{End: Released}
+	return removal{end: released}
 }

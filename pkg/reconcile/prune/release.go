@@ -20,7 +20,7 @@ import (
 
 // release leaves an object in place, without a trace of us: our fields are unmanaged then. An empty apply would remove
 // them. The label stays while another VidraResource needs it.
-func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) Removal {
+func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
 	metadata := a.withoutMarks(live)
 	metadata["managedFields"] = ownership.Without(live, a.Applier.Settings.Claimant.Manager)
 	others, err := a.Applier.Finder.AllOwners(ctx, key, live)
@@ -40,9 +40,9 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 		_, err = a.Applier.EditMetadata(ctx, key, live, metadata)
 	}
 	if err != nil {
-		return failed(fmt.Errorf("leave the object in place: %w", err))
+		return failure(fmt.Errorf("leave the object in place: %w", err))
 	}
-	return Removal{End: Unmanaged}
+	return removal{end: unmanaged}
 }
 
 // withoutMarks is the metadata, as a merge patch has them, that take the marks of our ownership from an object.
@@ -58,7 +58,7 @@ func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
 
 // releaseShared releases our fields by an empty apply to the object that was read. If the
 // others have released it at the same time, it has no owner, and is deleted.
-func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
+func (a *Remover) releaseShared(ctx context.Context, about *departure) removal {
 	key, live := about.key, about.of.Live
 	metadata := map[string]any{}
 	if annotations := unlisted(live, a.Applier.Settings.Claimant.Owner.Name); len(annotations) > 0 {
@@ -70,7 +70,7 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 	if len(metadata) > 0 {
 		var err error
 		if live, err = a.Applier.EditMetadata(ctx, key, live, metadata); err != nil {
-			return failed(err)
+			return failure(err)
 		}
 	}
 	nothing := apply.Bare(live.GroupVersionKind(), key)
@@ -79,17 +79,17 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) Removal {
 	nothing.SetResourceVersion(live.GetResourceVersion())
 	body, err := nothing.MarshalJSON()
 	if err != nil {
-		return failed(err)
+		return failure(err)
 	}
 	if live, err = a.Applier.ApplyBody(ctx, key, body, true); err != nil {
-		return failed(err)
+		return failure(err)
 	}
 	others, err := a.Applier.Finder.AllOwners(ctx, key, live)
 	switch {
 	case err != nil:
-		return failed(err)
+		return failure(err)
 	case len(others) > 0:
-		return Removal{End: Released}
+		return removal{end: released}
 	}
 	about.of.Live = live
 	return a.carryOut(ctx, about, policy.DecideUnshared(ctx, about.of, about))

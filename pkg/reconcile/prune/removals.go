@@ -30,14 +30,14 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 		if a.interrupted() { // the removal of a container needs those of its members
 			return
 		}
-		removals := make([]Removal, len(stage))
+		removals := make([]removal, len(stage))
 		a.Applier.ParallelKinds(len(stage), func(i int) object.Identity { return stage[i] }, func(i int) {
 			if entry := a.Plan.State.Objects.ByID[stage[i]].Entry; a.interrupted() {
-				removals[i] = Removal{End: Skipped}
+				removals[i] = removal{end: skipped}
 			} else if a.stillThere(ctx, entry) {
-				removals[i] = Removal{End: StillThere}
-			} else if removals[i] = a.remove(ctx, entry); apierrors.IsForbidden(removals[i].Err) && a.Applier.NamespaceIsGone(ctx, entry.Namespace) {
-				removals[i].End = GoneWithNamespace // with the rights of the account in it
+				removals[i] = removal{end: stillThere}
+			} else if removals[i] = a.remove(ctx, entry); apierrors.IsForbidden(removals[i].err) && a.Applier.NamespaceIsGone(ctx, entry.Namespace) {
+				removals[i].end = goneWithNamespace // with the rights of the account in it
 			}
 		})
 		a.recordStage(stage, removals)
@@ -86,21 +86,21 @@ func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourc
 	return found && synced
 }
 
-// RecordRemoval notes the outcome of a removal. An object stays in the inventory until it is gone.
-func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
+// recordRemoval notes the outcome of a removal. An object stays in the inventory until it is gone.
+func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 	entry := o.Entry
 	change := events.Change{Object: object.ReferenceTo(o.ID, object.GVKOf(entry), "")}
 	a.Plan.NoteAnswer(o, done.glass)
-	if done.End != Delayed && done.decision.Text != "" {
+	if done.end != delayed && done.decision.Text != "" {
 		o.Departure.Note = done.decision.Text
 	}
-	if done.key.Name != "" && done.End != KindUnserved { // its kind is served
+	if done.key.Name != "" && done.end != kindUnserved { // its kind is served
 		o.Departure.KindGoneSince = time.Time{}
 	}
-	switch done.End {
-	default: // Skipped, by which nothing changes
+	switch done.end {
+	default: // skipped: nothing changes
 		return
-	case KindUnserved:
+	case kindUnserved:
 		// An API server that has just started serves some kinds a little later.
 		if o.Departure.KindGoneSince.IsZero() {
 			o.Departure.KindGoneSince = a.Plan.Now
@@ -108,11 +108,11 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 		o.Refused = nil
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
-	case OutOfScope:
+	case outOfScope:
 		o.Problem = done.outOfScope
 		o.Problem.Awaited = true
 		return
-	case Delayed:
+	case delayed:
 		if o.Departure.Received = done.decision.Receiver != nil; done.decision.Reason == policy.Unreceived {
 			o.Departure.At = done.decision.Until.Add(-plan.RemovalSettle)
 		}
@@ -129,17 +129,17 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 		o.Problem.Awaited, o.Problem.Until = done.decision.Reason == policy.Exempt, done.decision.Until
 		o.Refused = nil
 		return
-	case Failed, DeletionFailed:
+	case failed, deletionFailed:
 		if entry.State != v1alpha1.ObjectDeleting { // it stays so
 			entry.State = v1alpha1.ObjectFailed
 		}
-		a.Applier.Refused(o, done.Err, done.key, "get", "patch", "delete")
-		a.Plan.NoteRefusedRemoval(o, done.key, done.Err)
-		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.Err, done.disclosure)+a.advice(done))
+		a.Applier.Refused(o, done.err, done.key, "get", "patch", "delete")
+		a.Plan.NoteRefusedRemoval(o, done.key, done.err)
+		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.err, done.disclosure)+a.advice(done))
 		return
-	case Deleted, Ending, Blocked, StillThere:
+	case deleted, beingDeleted, blocked, stillThere:
 		switch {
-		case done.End == Blocked:
+		case done.end == blocked:
 			o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
 		case done.waitsFor != "":
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
@@ -147,20 +147,20 @@ func (a *Remover) RecordRemoval(o *plan.Object, done Removal) {
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}
 		entry.State = v1alpha1.ObjectDeleting
-		switch done.End {
-		case Ending, Blocked:
+		switch done.end {
+		case beingDeleted, blocked:
 			a.Plan.NoteDeleting(o, done.key, done.version, done.blockedAt)
-		case Deleted:
+		case deleted:
 			o.Refused = nil
 		}
 		return
-	case Unmanaged:
+	case unmanaged:
 		change.Action = events.Orphaned
-	case Released:
+	case released:
 		change.Action = events.Released
-	case Absent, NotOurs, GoneWithKind, GoneWithNamespace:
-		before := a.Plan.First && done.End == Absent // a Vidra before this one may have deleted it
-		if entry.State == v1alpha1.ObjectDeleting || (before || done.End == GoneWithKind) && entry.UID != "" {
+	case absent, notOurs, goneWithKind, goneWithNamespace:
+		before := a.Plan.First && done.end == absent // a Vidra before this one may have deleted it
+		if entry.State == v1alpha1.ObjectDeleting || (before || done.end == goneWithKind) && entry.UID != "" {
 			change.Action = events.Pruned
 		}
 	}

@@ -114,105 +114,105 @@ func TestRecordRemoval(t *testing.T) {
 		// before changes the object, and of changes the Remover.
 		before func(*plan.Object)
 		of     func(*Remover)
-		done   Removal
+		done   removal
 		want   want
 	}{
-		"Absent":            {reason: "Another client deleted it.", before: known, done: Removal{End: Absent}},
-		"AbsentAfterStart":  {reason: "A Vidra before this one may have deleted it.", before: known, of: first, done: Removal{End: Absent}, want: want{action: events.Pruned}},
-		"NeverApplied":      {reason: "It may never have existed.", of: first, done: Removal{End: Absent}},
-		"ForeignAfterStart": {reason: "Another client owns it.", before: known, of: first, done: Removal{End: NotOurs}},
-		"AbsentAfterDelete": {reason: "Vidra deleted it.", before: deleting, done: Removal{End: Absent}, want: want{action: events.Pruned}},
+		"Absent":            {reason: "Another client deleted it.", before: known, done: removal{end: absent}},
+		"AbsentAfterStart":  {reason: "A Vidra before this one may have deleted it.", before: known, of: first, done: removal{end: absent}, want: want{action: events.Pruned}},
+		"NeverApplied":      {reason: "It may never have existed.", of: first, done: removal{end: absent}},
+		"ForeignAfterStart": {reason: "Another client owns it.", before: known, of: first, done: removal{end: notOurs}},
+		"AbsentAfterDelete": {reason: "Vidra deleted it.", before: deleting, done: removal{end: absent}, want: want{action: events.Pruned}},
 		"NotedBefore": {
 			reason: "The note is from the attempt that deleted it.", before: func(o *plan.Object) {
 				o.Departure.Note, o.Entry.State = "with 1 unmanaged objects", v1alpha1.ObjectDeleting
 			},
-			done: Removal{End: Absent}, want: want{action: events.Pruned, note: "with 1 unmanaged objects"},
+			done: removal{end: absent}, want: want{action: events.Pruned, note: "with 1 unmanaged objects"},
 		},
-		"Unmanaged":           {reason: "It stays.", before: known, done: Removal{End: Unmanaged, decision: policy.Keep(policy.HoldsKept, "it holds kept objects")}, want: want{action: events.Orphaned, note: "it holds kept objects"}},
-		"Released":            {reason: "Others keep it.", before: deleting, done: Removal{End: Released}, want: want{action: events.Released}},
-		"GoneWithKind":        {reason: "It was deleted with its CustomResourceDefinition.", before: known, done: Removal{End: GoneWithKind}, want: want{action: events.Pruned}},
-		"GoneWithUnknownKind": {reason: "It may never have existed.", done: Removal{End: GoneWithKind}},
-		"GoneWithNamespace":   {reason: "The rights in the Namespace were deleted with it.", before: deleting, done: Removal{End: GoneWithNamespace, Err: forbidden}, want: want{action: events.Pruned}},
+		"Unmanaged":           {reason: "It stays.", before: known, done: removal{end: unmanaged, decision: policy.Keep(policy.HoldsKept, "it holds kept objects")}, want: want{action: events.Orphaned, note: "it holds kept objects"}},
+		"Released":            {reason: "Others keep it.", before: deleting, done: removal{end: released}, want: want{action: events.Released}},
+		"GoneWithKind":        {reason: "It was deleted with its CustomResourceDefinition.", before: known, done: removal{end: goneWithKind}, want: want{action: events.Pruned}},
+		"GoneWithUnknownKind": {reason: "It may never have existed.", done: removal{end: goneWithKind}},
+		"GoneWithNamespace":   {reason: "The rights in the Namespace were deleted with it.", before: deleting, done: removal{end: goneWithNamespace, err: forbidden}, want: want{action: events.Pruned}},
 
 		"KindUnserved": {
-			reason: "The kind may be served soon.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: Removal{End: KindUnserved, key: pageKey},
+			reason: "The kind may be served soon.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: removal{end: kindUnserved, key: pageKey},
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now},
 		},
 		"KindStaysUnserved": {
-			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: KindUnserved, key: pageKey},
+			reason: "The time counts from the first attempt.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: removal{end: kindUnserved, key: pageKey},
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now.Add(-time.Second)},
 		},
 		"KindServedAgain": {
-			reason: "The time starts again.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: Deleted, key: pageKey},
+			reason: "The time starts again.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: removal{end: deleted, key: pageKey},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"KindUnknown": {
-			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: Removal{End: Failed, Err: errDown},
+			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: removal{end: failed, err: errDown},
 			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, gone: now.Add(-time.Second)},
 		},
 
 		"OutOfScope": {
-			reason: "No request is sent.", done: Removal{End: OutOfScope, outOfScope: &object.Failure{Reason: v1alpha1.ReasonOutOfScope, Message: "outside"}},
+			reason: "No request is sent.", done: removal{end: outOfScope, outOfScope: &object.Failure{Reason: v1alpha1.ReasonOutOfScope, Message: "outside"}},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonOutOfScope, Message: "outside", Awaited: true}},
 		},
 
 		"Occupied": {
-			reason: "A user has to remove the contents.", done: Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Occupied, "is not removed", "", time.Time{})},
+			reason: "A user has to remove the contents.", done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Occupied, "is not removed", "", time.Time{})},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is not removed"}, refused: true},
 		},
 		"Unserved": {
-			reason: "A user has to serve the kind.", done: Removal{End: Delayed, decision: policy.Wait(policy.Unserved, "is not removed", "", time.Time{})},
+			reason: "A user has to serve the kind.", done: removal{end: delayed, decision: policy.Wait(policy.Unserved, "is not removed", "", time.Time{})},
 			want: want{state: pending, problem: progress("is not removed"), refused: true},
 		},
 		"Exempt": {
 			reason: "The exemption has an end.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} },
-			done: Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now.Add(time.Hour))},
+			done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now.Add(time.Hour))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is exempt", Awaited: true, Until: now.Add(time.Hour)}},
 		},
 		"Moving": {
-			reason: "The move may end before its time.", done: Removal{End: Delayed, key: pageKey, decision: received(policy.Wait(policy.Moving, "moves", "", now.Add(time.Minute)))},
+			reason: "The move may end before its time.", done: removal{end: delayed, key: pageKey, decision: received(policy.Wait(policy.Moving, "moves", "", now.Add(time.Minute)))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "moves", Until: now.Add(time.Minute)}, received: true},
 		},
 		"Unreceived": {
 			reason: "The object settles again, from now.", before: func(o *plan.Object) { o.Departure.Received, o.Departure.At = true, now.Add(-time.Hour) },
-			done: Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Unreceived, "settles", "", now.Add(plan.RemovalSettle))},
+			done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Unreceived, "settles", "", now.Add(plan.RemovalSettle))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "settles", Until: now.Add(plan.RemovalSettle)}, left: now},
 		},
 
 		"Failed": {
-			reason: "It is tried again.", done: Removal{End: Failed, key: pageKey, Err: errDown},
+			reason: "It is tried again.", done: removal{end: failed, key: pageKey, err: errDown},
 			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}},
 		},
 		"Forbidden": {
-			reason: "The rights are awaited.", done: Removal{End: Failed, key: pageKey, Err: forbidden, disclosure: disclosureOf(&v1alpha1.ManagedResourceStatus{}, fixture.LiveConfigMap("a", nil))},
+			reason: "The rights are awaited.", done: removal{end: failed, key: pageKey, err: forbidden, disclosure: disclosureOf(&v1alpha1.ManagedResourceStatus{}, fixture.LiveConfigMap("a", nil))},
 			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: `cannot be removed: configmaps "page" is forbidden: no`}, refused: true, missing: true},
 		},
 		"ForbiddenUnread": {
-			reason: "An object that was not read may be sensitive.", done: Removal{End: Failed, key: pageKey, Err: forbidden},
+			reason: "An object that was not read may be sensitive.", done: removal{end: failed, key: pageKey, err: forbidden},
 			want: want{
 				state: v1alpha1.ObjectFailed, refused: true, missing: true,
 				problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: the API server answered Forbidden; its message is withheld because it may quote a sensitive value"},
 			},
 		},
 		"FailedWhileDeleting": {
-			reason: "The accepted deletion goes on.", before: deleting, done: Removal{End: Failed, key: pageKey, Err: errDown, former: ". The former account may not either"},
+			reason: "The accepted deletion goes on.", before: deleting, done: removal{end: failed, key: pageKey, err: errDown, former: ". The former account may not either"},
 			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down. The former account may not either"}},
 		},
 
 		"Deleted": {
-			reason: "The deletion was accepted a moment ago.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: Removal{End: Deleted, key: pageKey},
+			reason: "The deletion was accepted a moment ago.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: removal{end: deleted, key: pageKey},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"DeletedWithFinalizers": {
-			reason: "It waits for them.", done: Removal{End: Deleted, key: pageKey, waitsFor: "its finalizers (a)"},
+			reason: "It waits for them.", done: removal{end: deleted, key: pageKey, waitsFor: "its finalizers (a)"},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted, and waits for its finalizers (a)")},
 		},
 		"Blocked": {
-			reason: "It waits for long.", before: deleting, done: Removal{End: Blocked, key: pageKey, waitsFor: "its finalizers (a)", version: "7", blockedAt: now},
+			reason: "It waits for long.", before: deleting, done: removal{end: blocked, key: pageKey, waitsFor: "its finalizers (a)", version: "7", blockedAt: now},
 			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, and waits for its finalizers (a)"}, refused: true},
 		},
 		"Read": {
-			reason: "It is read again when its deletion counts as blocked.", before: deleting, done: Removal{End: Ending, key: pageKey, waitsFor: "its finalizers (a)", version: "7", blockedAt: now.Add(time.Second)},
+			reason: "It is read again when its deletion counts as blocked.", before: deleting, done: removal{end: beingDeleted, key: pageKey, waitsFor: "its finalizers (a)", version: "7", blockedAt: now.Add(time.Second)},
 			want: want{
 				state: v1alpha1.ObjectDeleting, refused: true,
 				problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is being deleted, and waits for its finalizers (a)", Until: now.Add(time.Second)},
@@ -224,15 +224,15 @@ func TestRecordRemoval(t *testing.T) {
 				o.Refused = &plan.Refused{}
 				o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for its finalizers (a)")
 			},
-			done: Removal{End: StillThere},
+			done: removal{end: stillThere},
 			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, and waits for its finalizers (a)"}, refused: true},
 		},
 		"UnreadAfterStart": {
-			reason: "The problem before the start is unknown.", before: deleting, done: Removal{End: StillThere},
+			reason: "The problem before the start is unknown.", before: deleting, done: removal{end: stillThere},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"DeletedAfterFailure": {
-			reason: "The failure is over.", before: func(o *plan.Object) { o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed") }, done: Removal{End: Deleted},
+			reason: "The failure is over.", before: func(o *plan.Object) { o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed") }, done: removal{end: deleted},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 	}
@@ -247,7 +247,7 @@ func TestRecordRemoval(t *testing.T) {
 			if tc.of != nil {
 				tc.of(a)
 			}
-			a.RecordRemoval(o, tc.done)
+			a.recordRemoval(o, tc.done)
 
 			var got want
 			if got.problem, got.gone, got.left, got.received = o.Problem, o.Departure.KindGoneSince, o.Departure.At, o.Departure.Received; o.Entry != nil {
@@ -264,37 +264,82 @@ func TestRecordRemoval(t *testing.T) {
 	}
 }
 
+// TestRemovedWhenGone tells of a removal when there is nothing left.
+func TestRemovedWhenGone(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		state  v1alpha1.ObjectState
+		uid    string
+		first  bool
+		done   removal
+		told   []events.Action
+		left   bool
+	}{
+		"Deleted":   {reason: "Its finalizers may take their time.", state: v1alpha1.ObjectApplied, uid: "u", done: removal{end: deleted}, left: true},
+		"Gone":      {reason: "It was deleted, and is gone.", state: v1alpha1.ObjectDeleting, uid: "u", done: removal{end: absent}, told: []events.Action{events.Pruned}},
+		"NotOurs":   {reason: "Somebody else deleted it.", state: v1alpha1.ObjectApplied, uid: "u", done: removal{end: absent}},
+		"Restarted": {reason: "A Vidra that was stopped may have deleted it.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: removal{end: absent}, told: []events.Action{events.Pruned}},
+		"TakenOver": {reason: "Another user owns the object that is there.", state: v1alpha1.ObjectApplied, uid: "u", first: true, done: removal{end: notOurs}},
+		"NeverWas":  {reason: "It was only announced.", state: v1alpha1.ObjectPending, first: true, done: removal{end: absent}},
+		"Released":  {reason: "Others have it.", state: v1alpha1.ObjectApplied, uid: "u", done: removal{end: released}, told: []events.Action{events.Released}},
+		"Unknown":   {reason: "A look that failed changes nothing of its deletion.", state: v1alpha1.ObjectDeleting, uid: "u", done: removal{end: failed, err: context.DeadlineExceeded}, left: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := remover(page)
+			a.Plan.First = tc.first
+			o := a.Plan.State.Objects.ByID[page]
+			entry := o.Entry
+			entry.State, entry.UID = tc.state, tc.uid
+			a.recordRemoval(o, tc.done)
+			var told []events.Action
+			for _, change := range a.Plan.State.PendingEvents {
+				told = append(told, change.Action)
+			}
+			require.Equal(t, tc.told, told, tc.reason)
+			if left := o.Entry != nil; tc.left {
+				require.True(t, left, tc.reason)
+				require.Equal(t, v1alpha1.ObjectDeleting, entry.State, tc.reason)
+			} else {
+				require.False(t, left, tc.reason)
+			}
+		})
+	}
+}
+
 // TestEnds: an object leaves the inventory if it has ceased to be ours, and otherwise has a problem; its container waits for one that may have to stay.
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	for end, tc := range []struct {
-		is                         End
+	for i, tc := range []struct {
+		is                         end
 		ceased, problem, undecided bool
 	}{
-		{is: Skipped},
-		{is: Absent, ceased: true},
-		{is: NotOurs, ceased: true},
-		{is: Released, ceased: true},
-		{is: Unmanaged, ceased: true},
-		{is: GoneWithKind, ceased: true},
-		{is: GoneWithNamespace, ceased: true},
-		{is: Deleted, problem: true},
-		{is: Ending, problem: true},
-		{is: Blocked, problem: true},
-		{is: StillThere, problem: true},
-		{is: KindUnserved, problem: true, undecided: true},
-		{is: OutOfScope, problem: true, undecided: true},
-		{is: Delayed, problem: true, undecided: true},
-		{is: Failed, problem: true, undecided: true},
-		{is: DeletionFailed, problem: true},
-		{is: DeletionFailed + 1}, // an unknown one changes nothing
+		{is: skipped},
+		{is: absent, ceased: true},
+		{is: notOurs, ceased: true},
+		{is: released, ceased: true},
+		{is: unmanaged, ceased: true},
+		{is: goneWithKind, ceased: true},
+		{is: goneWithNamespace, ceased: true},
+		{is: deleted, problem: true},
+		{is: beingDeleted, problem: true},
+		{is: blocked, problem: true},
+		{is: stillThere, problem: true},
+		{is: kindUnserved, problem: true, undecided: true},
+		{is: outOfScope, problem: true, undecided: true},
+		{is: delayed, problem: true, undecided: true},
+		{is: failed, problem: true, undecided: true},
+		{is: deletionFailed, problem: true},
+		{is: deletionFailed + 1}, // an unknown one changes nothing
 	} {
-		require.Equal(t, End(end), tc.is, "the table has every end")
-		require.Equal(t, []bool{tc.ceased, tc.undecided}, []bool{tc.is.ceased(), tc.is.undecided()}, "end %d", end)
+		require.Equal(t, end(i), tc.is, "the table has every end")
+		require.Equal(t, []bool{tc.ceased, tc.undecided}, []bool{tc.is.ceased(), tc.is.undecided()}, "end %d", i)
 		a := remover(page)
 		o := a.Plan.State.Objects.ByID[page]
-		a.RecordRemoval(o, Removal{End: tc.is, key: pageKey, Err: errDown, outOfScope: &object.Failure{}, decision: policy.Wait(policy.Moving, "", "", time.Time{})})
-		require.Equal(t, []bool{tc.ceased, tc.problem}, []bool{o.Entry == nil, o.Problem != nil}, "end %d", end)
+		a.recordRemoval(o, removal{end: tc.is, key: pageKey, err: errDown, outOfScope: &object.Failure{}, decision: policy.Wait(policy.Moving, "", "", time.Time{})})
+		require.Equal(t, []bool{tc.ceased, tc.problem}, []bool{o.Entry == nil, o.Problem != nil}, "end %d", i)
 	}
 }
 
@@ -308,7 +353,7 @@ func TestRecordedAnswer(t *testing.T) {
 	t.Parallel()
 	a := remover(page)
 	o, answer := a.Plan.State.Objects.ByID[page], &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Since: &metav1.Time{Time: now}, Until: &metav1.Time{Time: now.Add(time.Hour)}}
-	a.RecordRemoval(o, Removal{End: Delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now), glass: breakglass.Answer{Seen: true, Status: answer}})
+	a.recordRemoval(o, removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now), glass: breakglass.Answer{Seen: true, Status: answer}})
 	require.Equal(t, answer, o.Entry.BreakGlass)
 	require.Empty(t, o.Departure.Note, "the Event about its removal is still to come")
 	require.Len(t, a.Plan.State.PendingEvents, 1)
@@ -324,15 +369,15 @@ func TestAdvice(t *testing.T) {
 	anywhere := trigger.ObjectKey{GVR: fixture.ConfigMaps, Name: "page"}
 	cases := map[string]struct {
 		reason, user string
-		done         Removal
+		done         removal
 		want         string
 	}{
-		"Namespaced":    {"The right is for one namespace.", "deployer", Removal{End: Failed, key: pageKey, Err: forbidden}, grant + "namespace shop, or delete the object yourself"},
-		"ClusterScoped": {"The right is for the cluster.", "deployer", Removal{End: Failed, key: anywhere, Err: forbidden}, grant + "all namespaces, or delete the object yourself"},
-		"Former":        {"Both accounts are named.", "deployer", Removal{End: Failed, key: pageKey, Err: forbidden, former: ". Neither may the former one"}, ". Neither may the former one" + grant + "namespace shop, or delete the object yourself"},
-		"Vidra":         {"The administrator grants its rights.", "", Removal{End: Failed, key: pageKey, Err: forbidden}, ""},
-		"Denied":        {"No right ends the refusal of a webhook.", "deployer", Removal{End: Failed, key: pageKey, Err: denied}, ""},
-		"Other":         {"A right is no remedy.", "deployer", Removal{End: Failed, key: pageKey, Err: errDown}, ""},
+		"Namespaced":    {"The right is for one namespace.", "deployer", removal{end: failed, key: pageKey, err: forbidden}, grant + "namespace shop, or delete the object yourself"},
+		"ClusterScoped": {"The right is for the cluster.", "deployer", removal{end: failed, key: anywhere, err: forbidden}, grant + "all namespaces, or delete the object yourself"},
+		"Former":        {"Both accounts are named.", "deployer", removal{end: failed, key: pageKey, err: forbidden, former: ". Neither may the former one"}, ". Neither may the former one" + grant + "namespace shop, or delete the object yourself"},
+		"Vidra":         {"The administrator grants its rights.", "", removal{end: failed, key: pageKey, err: forbidden}, ""},
+		"Denied":        {"No right ends the refusal of a webhook.", "deployer", removal{end: failed, key: pageKey, err: denied}, ""},
+		"Other":         {"A right is no remedy.", "deployer", removal{end: failed, key: pageKey, err: errDown}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -359,24 +404,24 @@ func TestRecordStage(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		state  v1alpha1.ObjectState
-		done   Removal
+		done   removal
 		want   string
 		// stayed reports that the object has left the inventory and is still there.
 		stayed bool
 	}{
-		"Deleted":        {"It goes.", applied, Removal{End: Deleted, key: pageKey}, "", false},
-		"Gone":           {"It is no member any more.", applied, Removal{End: NotOurs, key: pageKey}, "", false},
-		"Kept":           {"Its annotation keeps it.", applied, Removal{End: Unmanaged, key: pageKey, kept: true}, keeps, true},
-		"KeptAndFailed":  {"Its annotation keeps it, and its release failed.", applied, Removal{End: DeletionFailed, key: pageKey, Err: errDown, kept: true}, keeps, false},
-		"Unsure":         {"It may be kept.", applied, Removal{End: Failed, key: pageKey, Err: errDown}, undecided, false},
-		"Failed":         {"It is to be deleted.", applied, Removal{End: DeletionFailed, key: pageKey, Err: errDown}, "", false},
-		"Unserved":       {"Its annotations are unreadable.", applied, Removal{End: KindUnserved}, undecided, false},
-		"Waits":          {"It may stay.", applied, Removal{End: Delayed, key: pageKey, decision: waits}, undecided, false},
-		"DeletingWaits":  {"An accepted deletion stands.", deleting, Removal{End: Delayed, key: pageKey, decision: waits}, "", false},
-		"DeletingUnsure": {"An accepted deletion stands.", deleting, Removal{End: Failed, key: pageKey, Err: errDown}, "", false},
-		"Foreign":        {"Its annotation keeps the container, too.", applied, Removal{End: NotOurs, key: pageKey, kept: true}, keeps, true},
-		"OutOfScope":     {"Its annotations are unreadable.", applied, Removal{End: OutOfScope, outOfScope: &object.Failure{}}, undecided, false},
-		"Skipped":        {"The reconcile ends, and another one decides.", applied, Removal{End: Skipped}, "", false},
+		"Deleted":        {"It goes.", applied, removal{end: deleted, key: pageKey}, "", false},
+		"Gone":           {"It is no member any more.", applied, removal{end: notOurs, key: pageKey}, "", false},
+		"Kept":           {"Its annotation keeps it.", applied, removal{end: unmanaged, key: pageKey, kept: true}, keeps, true},
+		"KeptAndFailed":  {"Its annotation keeps it, and its release failed.", applied, removal{end: deletionFailed, key: pageKey, err: errDown, kept: true}, keeps, false},
+		"Unsure":         {"It may be kept.", applied, removal{end: failed, key: pageKey, err: errDown}, undecided, false},
+		"Failed":         {"It is to be deleted.", applied, removal{end: deletionFailed, key: pageKey, err: errDown}, "", false},
+		"Unserved":       {"Its annotations are unreadable.", applied, removal{end: kindUnserved}, undecided, false},
+		"Waits":          {"It may stay.", applied, removal{end: delayed, key: pageKey, decision: waits}, undecided, false},
+		"DeletingWaits":  {"An accepted deletion stands.", deleting, removal{end: delayed, key: pageKey, decision: waits}, "", false},
+		"DeletingUnsure": {"An accepted deletion stands.", deleting, removal{end: failed, key: pageKey, err: errDown}, "", false},
+		"Foreign":        {"Its annotation keeps the container, too.", applied, removal{end: notOurs, key: pageKey, kept: true}, keeps, true},
+		"OutOfScope":     {"Its annotations are unreadable.", applied, removal{end: outOfScope, outOfScope: &object.Failure{}}, undecided, false},
+		"Skipped":        {"The reconcile ends, and another one decides.", applied, removal{end: skipped}, "", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -385,7 +430,7 @@ func TestRecordStage(t *testing.T) {
 			a.exclusions = a.exclude(t.Context(), []object.Identity{page, shop})
 			entry := a.Plan.State.Objects.ByID[page].Entry
 			entry.State = tc.state
-			a.recordStage([]object.Identity{page}, []Removal{tc.done})
+			a.recordStage([]object.Identity{page}, []removal{tc.done})
 
 			_, kept := a.exclusions.members.KeptIn(shop)
 			_, unsure := a.exclusions.members.UndecidedIn(shop)
@@ -534,13 +579,13 @@ func TestRemoveUnserved(t *testing.T) {
 		since   time.Time
 		kinds   kinds
 		orphans bool
-		want    Removal
+		want    removal
 	}{
-		"First":      {"The API server may have just started.", time.Time{}, kinds{mapping: unserved}, false, Removal{End: KindUnserved}},
-		"Early":      {"It may still be starting.", now.Add(1 - plan.KindGoneTimeout), kinds{mapping: unserved}, false, Removal{End: KindUnserved}},
-		"Gone":       {"The object was deleted with its kind.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved}, false, Removal{End: GoneWithKind}},
-		"Orphaned":   {"It stays in any case, and the kind is irrelevant.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved, defining: errDown}, true, Removal{End: Unmanaged}},
-		"Unreadable": {"Discovery fails, and the object may be kept.", now.Add(-plan.KindGoneTimeout), kinds{mapping: errDown}, false, Removal{End: Failed, Err: errDown}},
+		"First":      {"The API server may have just started.", time.Time{}, kinds{mapping: unserved}, false, removal{end: kindUnserved}},
+		"Early":      {"It may still be starting.", now.Add(1 - plan.KindGoneTimeout), kinds{mapping: unserved}, false, removal{end: kindUnserved}},
+		"Gone":       {"The object was deleted with its kind.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved}, false, removal{end: goneWithKind}},
+		"Orphaned":   {"It stays in any case, and the kind is irrelevant.", now.Add(-plan.KindGoneTimeout), kinds{mapping: unserved, defining: errDown}, true, removal{end: unmanaged}},
+		"Unreadable": {"Discovery fails, and the object may be kept.", now.Add(-plan.KindGoneTimeout), kinds{mapping: errDown}, false, removal{end: failed, err: errDown}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -557,7 +602,7 @@ func TestRemoveUnserved(t *testing.T) {
 			a := remover(page)
 			a.Applier.Destination, a.Plan.State.Objects.ByID[page].Departure.KindGoneSince = known, now.Add(-plan.KindGoneTimeout)
 			done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
-			require.Equal(t, Delayed, done.End, "its kind exists, or may")
+			require.Equal(t, delayed, done.end, "its kind exists, or may")
 			require.True(t, done.decision.Waits())
 		})
 	}
@@ -573,11 +618,11 @@ func TestRemoveOutOfScope(t *testing.T) {
 		a.Applier.Settings.Allowed, a.Applier.Orphans = scope, orphans
 		done := a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 		if orphans {
-			require.Equal(t, Removal{End: Unmanaged, kept: true}, done, "it stays in any case")
+			require.Equal(t, removal{end: unmanaged, kept: true}, done, "it stays in any case")
 			continue
 		}
-		require.Equal(t, OutOfScope, done.End)
-		require.True(t, done.End.undecided(), "its annotations are unreadable, so that its container stays")
+		require.Equal(t, outOfScope, done.end)
+		require.True(t, done.end.undecided(), "its annotations are unreadable, so that its container stays")
 		require.Equal(t, v1alpha1.ReasonOutOfScope, done.outOfScope.Reason)
 		require.Contains(t, done.outOfScope.Message, "is to be removed, and is not: ")
 	}
@@ -589,10 +634,10 @@ func TestRetryOthers(t *testing.T) {
 	a := remover()
 	shop, bank, far := trigger.Owner{Name: "shop"}, trigger.Owner{Name: "bank"}, trigger.Owner{Name: "far"}
 	others := []owners.CoOwner{{Name: "shop", Manager: "vidra/shop"}, {Name: "far", Manager: v1alpha1.Installation("other").FieldManager("far")}, {Name: "bank", Manager: "vidra/bank"}}
-	failed := Removal{End: Failed, Err: errDown}
+	failed := removal{end: failed, err: errDown}
 	require.Equal(t, failed, a.retry(failed, others...))
 	require.False(t, a.Applier.Trigger.TakeCauses(shop).Retry, "the object has kept our fields")
-	released := Removal{End: Released}
+	released := removal{end: released}
 	require.Equal(t, released, a.retry(released, others...))
 	for owner, want := range map[trigger.Owner]bool{shop: true, bank: true, far: false} {
 		require.Equal(t, want, a.Applier.Trigger.TakeCauses(owner).Retry, owner.Name)
