@@ -106,6 +106,8 @@ var (
 	blanks = regexp.MustCompile(` {3,}`)
 	// pods are the names that controllers make up for what they create.
 	pods = regexp.MustCompile(`\bweb-[0-9a-f]{8,10}(-[0-9a-z]{5})?\b`)
+	// unread are remarks about VidraResources of other tests that are not Ready.
+	unread = regexp.MustCompile(`\. It stays if VidraResource [^\n]*?, which is not known[^\n]*?(\. It is |\n)`)
 )
 
 // stable is an output without what another run prints otherwise.
@@ -113,6 +115,7 @@ func stable(output string) string {
 	output = times.ReplaceAllString(output, "TIME")
 	output = ages.ReplaceAllString(output, "AGE")
 	output = pods.ReplaceAllString(output, "web-HASH")
+	output = unread.ReplaceAllString(output, "${1}")
 	lines := strings.Split(output, "\n")
 	for i, line := range lines { // indentation counts
 		indent := len(line) - len(strings.TrimLeft(line, " "))
