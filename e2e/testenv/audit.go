@@ -33,22 +33,26 @@ type AuditEvent struct {
 	Time time.Time
 }
 
-// AuditMark is a place in the audit log.
-type AuditMark int64
+// AuditMark is a place in the audit log, and its time.
+type AuditMark struct {
+	end int64
+	at  time.Time
+}
 
-// AuditMark returns the end of the audit log as it is now: AuditSince returns
-// what was answered after it. Where the log cannot be read, AuditSince says so.
+// AuditMark returns the end of the audit log as it is now: AuditSince returns the requests after it. Requests that the API server has received before are
+// left out, as their effects may be seen before their answers are in the log. Where the log cannot be read, AuditSince says so.
 func (e *Env) AuditMark() AuditMark {
+	at := time.Now()
 	f, err := os.Open(e.AuditLog)
 	if err != nil {
-		return 0
+		return AuditMark{at: at}
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	end, err := endOfLines(f)
 	if err != nil {
-		return 0
+		return AuditMark{at: at}
 	}
-	return AuditMark(end)
+	return AuditMark{end, at}
 }
 
 // endOfLines returns where the last whole line of a file ends. What comes after
@@ -105,8 +109,8 @@ func (a *auditTail) since(path string, mark AuditMark) ([]AuditEvent, error) {
 	if err := a.readLocked(path); err != nil {
 		return nil, err
 	}
-	first, _ := slices.BinarySearch(a.starts, int64(mark))
-	return slices.Clone(a.events[first:]), nil
+	first, _ := slices.BinarySearch(a.starts, mark.end)
+	return slices.DeleteFunc(slices.Clone(a.events[first:]), func(e AuditEvent) bool { return e.Time.Before(mark.at) }), nil
 }
 
 // readLocked reads whole lines; a line that is being written is left for the next time.

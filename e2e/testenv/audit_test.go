@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,7 +51,7 @@ func TestAuditTail(t *testing.T) {
 	const begin, end = `{"stage":"ResponseStarted","verb":"watch"}` + "\n", `{"stage":"ResponseComplete","verb":"watch"}` + "\n"
 	tail := &auditTail{}
 	verbs := func(mark int) (verbs []string) {
-		events, err := tail.since(path, AuditMark(mark))
+		events, err := tail.since(path, AuditMark{end: int64(mark)})
 		require.NoError(t, err)
 		for _, e := range events {
 			verbs = append(verbs, e.Verb)
@@ -65,7 +66,14 @@ func TestAuditTail(t *testing.T) {
 	add(list[9:])
 	require.Equal(t, []string{"list"}, verbs(len(get+begin)), "the line is whole now")
 	require.Equal(t, []string{"get", "watch", "list"}, verbs(0), "an older mark finds what was read before")
+	add(`{"stage":"ResponseComplete","verb":"patch","requestReceivedTimestamp":"2026-01-02T12:00:00.000001Z"}` + "\n")
+	noon := time.Date(2026, time.January, 2, 12, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Time]int{noon: 1, noon.Add(time.Millisecond): 0} {
+		events, err := tail.since(path, AuditMark{end: int64(len(get + begin + end + list)), at: at})
+		require.NoError(t, err)
+		require.Len(t, events, want, "the API server received it after noon")
+	}
 	add("no JSON\n")
-	_, err := tail.since(path, 0)
+	_, err := tail.since(path, AuditMark{})
 	require.ErrorContains(t, err, "no JSON")
 }
