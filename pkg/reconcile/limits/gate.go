@@ -14,13 +14,14 @@ import (
 // GateSlots is how many objects have requests in flight.
 const GateSlots = 240
 
-// The bounds of both classes together in all, at one cluster, and of one kind of a cluster. Routine work takes a part of them, so that heals
-// always find slots.
+// The bounds of both classes together in all and at one cluster. Routine work takes a part of them, so that heals always find slots.
 var (
 	gateOfAll     = bound{both: GateSlots, routine: 120}
 	gateOfCluster = bound{both: 160, routine: 96}
-	gateOfKind    = bound{both: 96, routine: 64}
 )
+
+// routineOfKind is the bound of routine work about one kind of a cluster.
+const routineOfKind = 64
 
 // The bounds of one VidraResource for each class, and of one kind of it: at first, at most, and after an unanswered request. Each
 // answer doubles the bound of a kind for routine work, and restores the first one for heals.
@@ -64,8 +65,11 @@ type perClass [classes]int
 
 // fits reports whether one more of a class fits into a bound.
 func (p perClass) fits(c class, b bound) bool {
-	return p[heals]+p[routine] < b.both && (c == heals || p[routine] < b.routine)
+	return p.free(b) > 0 && (c == heals || p[routine] < b.routine)
 }
+
+// free returns how many slots of a bound are free.
+func (p perClass) free(b bound) int { return b.both - p[heals] - p[routine] }
 
 // Gate bounds the objects with requests in flight. A heal that finds no slot waits without a worker: the work that ends wakes the next, heals
 // first and round-robin over the VidraResources. Work about one kind of a VidraResource has the order of its arrival, and its kinds have any
@@ -101,13 +105,13 @@ type gateShare struct {
 	healed time.Time
 }
 
-// bound returns how many requests of a class about a kind may be in flight. Once heals have ended, each request of a reconcile that ends makes
-// room for further ones.
-func (s *gateShare) bound(line *gateLine, c class) int {
-	if c == routine && time.Since(s.healed) < besideHealsFor {
-		return min(line.bound(c), besideHeals)
+// routineBound returns how many requests of reconciles about a kind may be in flight. Once heals have ended, each request of a reconcile that ends
+// makes room for further ones.
+func (s *gateShare) routineBound(line *gateLine) int {
+	if time.Since(s.healed) < besideHealsFor {
+		return min(line.bound(routine), besideHeals)
 	}
-	return line.bound(c)
+	return line.bound(routine)
 }
 
 // gateLine is the part of one kind of a VidraResource.
@@ -311,10 +315,17 @@ func (g *Gate) Forget(owner trigger.Owner) {
 	}
 }
 
-// fits reports whether a slot is free.
+// fits reports whether a slot is free. Heals of one kind take at most as many slots of their VidraResource and of their cluster as they leave, and heals
+// at one cluster as many of all: each further kind or cluster that hangs finds half of the rest.
 func (g *Gate) fits(share *gateShare, line *gateLine, kind kindOfCluster, c class) bool {
-	return line.held[c] < share.bound(line, c) && share.held[c] < gateOfVidraResource[c] &&
-		g.kinds[kind].fits(c, gateOfKind) && g.clusters[kind.cluster].fits(c, gateOfCluster) && g.total.fits(c, gateOfAll)
+	cluster := g.clusters[kind.cluster]
+	if c == heals {
+		leavesAll := g.total.free(gateOfAll) - cluster[heals]
+		leavesCluster := min(leavesAll, cluster.free(gateOfCluster)) - g.kinds[kind][heals]
+		return line.held[heals] < min(line.bound(heals), gateOfVidraResource[heals]-share.held[heals]) && leavesAll > 0 && leavesCluster > 0
+	}
+	return line.held[routine] < share.routineBound(line) && share.held[routine] < gateOfVidraResource[routine] && g.kinds[kind][routine] < routineOfKind &&
+		cluster.fits(routine, gateOfCluster) && g.total.fits(routine, gateOfAll)
 }
 
 func (g *Gate) add(share *gateShare, line *gateLine, kind kindOfCluster, c class, n int) {

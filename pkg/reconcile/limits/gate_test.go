@@ -30,8 +30,8 @@ func TestGateBounds(t *testing.T) {
 	}{
 		"OneKindOfOne":   {"A kind of a VidraResource that hangs leaves slots to its others.", func(n int) trigger.Heal { return heal("a", "", "secrets", n) }, gateOfOwnKind[heals]},
 		"KindsOfOne":     {"A VidraResource leaves slots to others.", func(n int) trigger.Heal { return heal("a", "", fmt.Sprint(n), n) }, gateOfVidraResource[heals]},
-		"OneKind":        {"A kind that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "", "secrets", n) }, gateOfKind.both},
-		"OneCluster":     {"A cluster that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "far", fmt.Sprint(n), n) }, gateOfCluster.both},
+		"OneKind":        {"A kind that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "", "secrets", n) }, gateOfCluster.both / 2},
+		"OneCluster":     {"A cluster that hangs leaves slots to others.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "far", fmt.Sprint(n), n) }, GateSlots / 2},
 		"DifferentInAll": {"All together are bounded.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), fmt.Sprint(n), fmt.Sprint(n), n) }, GateSlots},
 		"VersionsOfAKind": {"Two versions are one kind.", func(n int) trigger.Heal {
 			h := heal("a", "", "secrets", n)
@@ -46,19 +46,20 @@ func TestGateBounds(t *testing.T) {
 			var woken []trigger.Heal
 			g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
 			const all = 3 * GateSlots
-			entered := 0
+			var entered []trigger.Heal
 			for n := range all {
-				if g.Enter(tc.make(n)) {
-					entered++
+				if h := tc.make(n); g.Enter(h) {
+					entered = append(entered, h)
 				}
-				require.Equal(t, n < tc.want, entered == n+1, tc.reason)
+				require.Equal(t, n < tc.want, len(entered) == n+1, tc.reason)
 			}
 			require.False(t, g.Enter(tc.make(all-1)), "it waits once")
 			for n := range all { // each that ends wakes the next
-				g.Leave(tc.make(n), Answered)
+				g.Leave(entered[n], Answered)
 				if n < all-tc.want {
 					require.Len(t, woken, n+1)
 					require.True(t, g.Enter(woken[n]))
+					entered = append(entered, woken[n])
 				}
 			}
 			require.Len(t, woken, all-tc.want)
@@ -68,6 +69,35 @@ func TestGateBounds(t *testing.T) {
 			require.Empty(t, g.turns)
 			require.Empty(t, g.waiting)
 			require.Zero(t, g.total)
+		})
+	}
+}
+
+// TestGateLeavesSlots: kinds of one VidraResource, kinds of one cluster, and clusters that hang leave slots to a further one.
+func TestGateLeavesSlots(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(hangs, n int) trigger.Heal{
+		"KindsOfOne":     func(hangs, n int) trigger.Heal { return heal("a", "", fmt.Sprint(hangs), n) },
+		"KindsOfCluster": func(hangs, n int) trigger.Heal { return heal(fmt.Sprint(n), "", fmt.Sprint(hangs), n) },
+		"Clusters":       func(hangs, n int) trigger.Heal { return heal(fmt.Sprint(n), fmt.Sprint(hangs), fmt.Sprint(n), n) },
+	}
+	for name, hang := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewGate(func(trigger.Heal) {})
+			before := GateSlots
+			for hangs := range 4 {
+				entered := 0
+				for n := range GateSlots {
+					if g.Enter(hang(hangs, n)) {
+						entered++
+					}
+				}
+				require.Positive(t, entered)
+				require.LessOrEqual(t, entered, before/2)
+				before = entered
+			}
+			require.True(t, g.Enter(hang(4, 0)))
 		})
 	}
 }
@@ -106,7 +136,7 @@ func TestGateTakesTurns(t *testing.T) {
 	var woken []trigger.Heal
 	g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
 	other := func(n int) trigger.Heal { return heal(fmt.Sprint("other", n), "", "secrets", n) }
-	for n := range gateOfKind.both {
+	for n := range gateOfCluster.both / 2 {
 		require.True(t, g.Enter(other(n)))
 	}
 	for n := range 10 {
@@ -138,7 +168,7 @@ func TestRoutineBounds(t *testing.T) {
 	}{
 		"OneKindOfOne": {"A kind of a VidraResource.", func(n int) trigger.Heal { return heal("a", "", "secrets", n) }, gateOfOwnKindFirst[routine]},
 		"KindsOfOne":   {"A VidraResource.", func(n int) trigger.Heal { return heal("a", "", fmt.Sprint(n), n) }, gateOfVidraResource[routine]},
-		"OneKind":      {"A kind.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "", "secrets", n) }, gateOfKind.routine},
+		"OneKind":      {"A kind.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "", "secrets", n) }, routineOfKind},
 		"OneCluster":   {"A cluster.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), "far", fmt.Sprint(n), n) }, gateOfCluster.routine},
 		"All":          {"All together.", func(n int) trigger.Heal { return heal(fmt.Sprint(n), fmt.Sprint(n), fmt.Sprint(n), n) }, gateOfAll.routine},
 	}
@@ -190,24 +220,22 @@ func TestRoutineWaits(t *testing.T) {
 			synctest.Wait()
 		}
 		each := gateOfOwnKindFirst[routine]
-		for n := range gateOfKind.routine {
+		for n := range routineOfKind {
 			enter(secret(fmt.Sprint("hangs", n/each), n))
 		}
-		for n := range gateOfKind.both - gateOfKind.routine {
+		for n := range (gateOfCluster.both - routineOfKind) / 2 {
 			require.True(t, g.Enter(secret(fmt.Sprint("heals", n), n)))
 		}
 		enter(secret("one", 0))
 		require.False(t, g.Enter(secret("other", 1)))
-		require.Len(t, leaves, gateOfKind.routine, "it waits")
+		require.Len(t, leaves, routineOfKind, "it waits")
 		leave(Unanswered)
-		require.Equal(t, []trigger.Heal{secret("other", 1)}, woken, "heals come first")
-		require.Len(t, leaves, gateOfKind.routine-1)
-		leave(Unanswered)
-		require.Len(t, leaves, gateOfKind.routine-1, "then routine work")
+		require.Equal(t, []trigger.Heal{secret("other", 1)}, woken)
+		require.Len(t, leaves, routineOfKind, "and the routine work that waits")
 		time.Sleep(hangsAfter)
 		synctest.Wait()
 		enter(secret("two", 0))
-		require.Len(t, leaves, gateOfKind.routine, "requests that hang take no slot from others")
+		require.Len(t, leaves, routineOfKind+1, "requests that hang take no slot from others")
 		for len(leaves) > 0 {
 			leave(Unanswered)
 		}
