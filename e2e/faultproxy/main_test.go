@@ -121,10 +121,19 @@ func next(t *testing.T, w watch.Interface) (event watch.Event, ok bool) {
 	}
 }
 
+// nextChange is the next event of a watch that is no bookmark: the API server sends bookmarks at any time.
+func nextChange(t *testing.T, w watch.Interface) (event watch.Event, ok bool) {
+	t.Helper()
+	for event, ok = next(t, w); ok && event.Type == watch.Bookmark; {
+		event, ok = next(t, w)
+	}
+	return event, ok
+}
+
 // requireAdded requires that the next event says that an object came to be.
 func requireAdded(t *testing.T, w watch.Interface, name string) {
 	t.Helper()
-	event, ok := next(t, w)
+	event, ok := nextChange(t, w)
 	require.True(t, ok, "the watch goes on")
 	require.Equal(t, watch.Added, event.Type, "%v", event.Object)
 	object, ok := event.Object.(metav1.Object)
@@ -135,14 +144,14 @@ func requireAdded(t *testing.T, w watch.Interface, name string) {
 // requireClosed requires that the watch ends in order, without another event.
 func requireClosed(t *testing.T, w watch.Interface) {
 	t.Helper()
-	event, ok := next(t, w)
+	event, ok := nextChange(t, w)
 	require.False(t, ok, "%v", event)
 }
 
 // requireCut requires that the watch ends with an error of the connection.
 func requireCut(t *testing.T, w watch.Interface) {
 	t.Helper()
-	event, ok := next(t, w)
+	event, ok := nextChange(t, w)
 	require.True(t, ok, "a client learns that the stream is broken")
 	require.Equal(t, watch.Error, event.Type)
 	status, ok := event.Object.(*metav1.Status)
