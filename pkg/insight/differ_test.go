@@ -269,7 +269,7 @@ func TestDepartures(t *testing.T) {
 				require.Equal(t, tt.why, got.Why, tt.reason)
 			}
 			namespace := object.Identity{GroupKind: object.NamespaceKind, Name: "shop"}
-			_, undecided := about.of.Members.UndecidedIn(namespace)
+			_, undecided := about.of.Members.Undecided.In(namespace)
 			require.Equal(t, strings.Contains(got.Why, waits) || got.Action == ActionMove && name == "Received", undecided, "the Namespace waits for it")
 		})
 	}

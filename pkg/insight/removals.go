@@ -72,18 +72,18 @@ func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, 
 		}) {
 			continue
 		}
-		members.Need(o.ID, o.Key)
+		members.Needed.Add(o.ID, o.Key)
 		live, err := d.runner.Live(ctx, o)
 		switch {
 		case err != nil && !apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("read %s: %w", o.ID, err)
 		case err != nil:
-			d.unread.Undecided(o.ID, o.Key)
+			d.unread.Undecided.Add(o.ID, o.Key)
 		case live == nil:
 		case policy.KeptByAnnotation(live):
-			members.Keep(o.ID, o.Key)
+			members.Kept.Add(o.ID, o.Key)
 		case breakglass.Exempts(d.settings.AnswerTo(owners.EntryOf(d.runner.VR, o.ID), o, live).Status, time.Now()):
-			members.Undecided(o.ID, o.Key)
+			members.Undecided.Add(o.ID, o.Key)
 		}
 	}
 	return members, nil
@@ -98,7 +98,7 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 		return diff, nil
 	}
 	if why := access.ObjectOutOfScope(d.runner.Scope, id); why != nil && !d.runner.VR.Orphans() {
-		members.Undecided(id, trigger.ObjectKey{})
+		members.Undecided.Add(id, trigger.ObjectKey{})
 		return pruned(". It is not deleted: %s", why.Message)
 	}
 	mapping, err := d.runner.At.MappingInAnyVersion(ctx, gvk)
@@ -108,7 +108,7 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 		if kind.Definition, kind.Unknown = d.runner.At.DefinitionOf(ctx, gvk.GroupKind()); !kind.Decide(d.runner.VR.Orphans()).Waits() {
 			return nil, nil // the object is gone with its kind
 		}
-		members.Undecided(id, trigger.ObjectKey{})
+		members.Undecided.Add(id, trigger.ObjectKey{})
 		return pruned(". It is not deleted while its kind is not served")
 	case err != nil:
 		return nil, fmt.Errorf("find the kind of %s: %w", id, err)
@@ -119,7 +119,7 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		d.unread.Undecided(id, key)
+		d.unread.Undecided.Add(id, key)
 		return pruned(". You may not read it, so that it is not known whether it is kept")
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", id, err)
@@ -154,17 +154,17 @@ func (p *departure) describe(ctx context.Context) (*ObjectDifference, error) {
 		decision, err = policy.Decide(ctx, p.of, p)
 	}
 	if policy.KeptByAnnotation(p.of.Live) {
-		p.of.Members.Keep(p.id(), p.key)
+		p.of.Members.Kept.Add(p.id(), p.key)
 	}
 	if p.exempt != nil || decision.Waits() {
-		p.of.Members.Undecided(p.id(), p.key)
+		p.of.Members.Undecided.Add(p.id(), p.key)
 	}
 	if err == nil && decision.Reason == policy.Undecided {
 		p.remarks += ". It is not deleted before " + decision.Cause + ", which would be deleted with it"
 		p.of.Members = p.of.Members.Decided()
 		decision, err = policy.Decide(ctx, p.of, p)
 	}
-	if member, is := p.differ.unread.UndecidedIn(p.id()); is {
+	if member, is := p.differ.unread.Undecided.In(p.id()); is {
 		p.remarks += fmt.Sprintf(". You may not read %s, which would be deleted with it, so that it is not known whether it is kept", member)
 	}
 	switch {

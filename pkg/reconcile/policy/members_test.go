@@ -52,37 +52,36 @@ func TestMembers(t *testing.T) {
 		return object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: name}
 	}
 	shop, bank := object.Identity{GroupKind: object.NamespaceKind, Name: "shop"}, object.Identity{GroupKind: object.NamespaceKind, Name: "bank"}
-	var none *Members
-	_, found := none.KeptIn(shop)
+	m := &Members{}
+	_, found := m.Kept.In(shop)
 	require.False(t, found)
-	_, found = none.UndecidedIn(shop)
+	_, found = m.Undecided.In(shop)
 	require.False(t, found)
-	_, found = none.NeededIn(shop)
+	_, found = m.Needed.In(shop)
 	require.False(t, found)
 
-	m := &Members{}
 	for _, name := range []string{"c", "a", "b"} {
-		m.Keep(id("kept-"+name), trigger.ObjectKey{})
-		m.Undecided(id("undecided-"+name), trigger.ObjectKey{})
-		m.Need(id("needed-"+name), trigger.ObjectKey{})
+		m.Kept.Add(id("kept-"+name), trigger.ObjectKey{})
+		m.Undecided.Add(id("undecided-"+name), trigger.ObjectKey{})
+		m.Needed.Add(id("needed-"+name), trigger.ObjectKey{})
 	}
 	for range 20 { // the order of a map is random
-		kept, found := m.KeptIn(shop)
+		kept, found := m.Kept.In(shop)
 		require.True(t, found)
 		require.Equal(t, id("kept-a"), kept)
-		undecided, found := m.UndecidedIn(shop)
+		undecided, found := m.Undecided.In(shop)
 		require.True(t, found)
 		require.Equal(t, id("undecided-a"), undecided)
-		needed, found := m.NeededIn(shop)
+		needed, found := m.Needed.In(shop)
 		require.True(t, found)
 		require.Equal(t, id("needed-a"), needed)
 	}
-	_, found = m.Decided().UndecidedIn(shop)
+	_, found = m.Decided().Undecided.In(shop)
 	require.False(t, found)
-	_, found = m.Decided().NeededIn(shop)
+	_, found = m.Decided().Needed.In(shop)
 	require.True(t, found)
-	_, found = m.KeptIn(bank)
+	_, found = m.Kept.In(bank)
 	require.False(t, found)
-	_, found = m.UndecidedIn(bank)
+	_, found = m.Undecided.In(bank)
 	require.False(t, found)
 }

@@ -180,7 +180,7 @@ func Decide(ctx context.Context, d Departure, facts Facts) (Removal, error) {
 	if answer := facts.BreakGlass(); breakglass.Exempts(answer, d.Now) {
 		return Wait(Exempt, "is to be removed, and is not before its break-glass ends: ", Exemption(answer), answer.Until.Time), nil
 	}
-	if member, undecided := d.Members.UndecidedIn(object.IdentityIn(d.Live)); undecided {
+	if member, undecided := d.Members.Undecided.In(object.IdentityIn(d.Live)); undecided {
 		waits := Wait(Undecided, fmt.Sprintf("is not removed before it is known whether %s, which would be deleted with it, is to be kept", member), "", time.Time{})
 		waits.Cause = member.String()
 		return waits, nil
@@ -208,7 +208,7 @@ func (d Departure) stays() Removal {
 	case AsksToStay(d.Live):
 		return Keep(Annotated, "")
 	}
-	if member, holds := d.Members.KeptIn(object.IdentityIn(d.Live)); holds {
+	if member, holds := d.Members.Kept.In(object.IdentityIn(d.Live)); holds {
 		kept := Keep(HoldsKept, "")
 		kept.Cause = "holds " + member.String() + keptMembers
 		return kept
@@ -287,7 +287,7 @@ func (d Departure) unreceived(ctx context.Context, facts Facts) Removal {
 	if !id.IsContainer() {
 		return Remove("")
 	}
-	if member, holds := d.Members.NeededIn(id); holds {
+	if member, holds := d.Members.Needed.In(id); holds {
 		waits := Wait(Occupied, "is not removed, because ", fmt.Sprintf("it holds %s, which stays in the manifest", member), time.Time{})
 		waits.Text += fmt.Sprintf(". Remove the objects in it from the manifest, too, or put the %s back", id.Kind)
 		return waits

@@ -131,9 +131,9 @@ func TestDecide(t *testing.T) {
 		note(m)
 		return m
 	}
-	keptPage := holding(func(m *Members) { m.Keep(page, trigger.ObjectKey{}) })
-	undecidedPage := holding(func(m *Members) { m.Undecided(page, trigger.ObjectKey{}) })
-	neededPage := holding(func(m *Members) { m.Need(page, trigger.ObjectKey{}) })
+	keptPage := holding(func(m *Members) { m.Kept.Add(page, trigger.ObjectKey{}) })
+	undecidedPage := holding(func(m *Members) { m.Undecided.Add(page, trigger.ObjectKey{}) })
+	neededPage := holding(func(m *Members) { m.Needed.Add(page, trigger.ObjectKey{}) })
 	cases := map[string]struct {
 		reason string
 		of     Departure
@@ -283,7 +283,9 @@ func TestDecide(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.of.Now = now
+			if tc.of.Now = now; tc.of.Members == nil {
+				tc.of.Members = &Members{}
+			}
 			got, err := Decide(t.Context(), tc.of, &tc.facts)
 			require.NoError(t, err)
 			require.Equal(t, []bool{tc.want == removes, tc.want == keeps, tc.want == waits}, []bool{got.Removes(), got.Keeps(), got.Waits()}, tc.reason)
@@ -309,7 +311,7 @@ func TestDecide(t *testing.T) {
 	}
 	t.Run("OwnersUnknown", func(t *testing.T) {
 		t.Parallel()
-		got, err := Decide(t.Context(), Departure{Live: configMap(), Owned: true}, &facts{ownersErr: down})
+		got, err := Decide(t.Context(), Departure{Live: configMap(), Owned: true, Members: &Members{}}, &facts{ownersErr: down})
 		require.ErrorIs(t, err, down)
 		require.False(t, got.Removes() || got.Keeps() || got.Waits(), "an error is no decision")
 	})

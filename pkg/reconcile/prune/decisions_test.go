@@ -456,9 +456,9 @@ func TestExclude(t *testing.T) {
 				tc.before(a)
 			}
 			excluded := a.exclude(t.Context(), []object.Identity{tc.removed})
-			_, needed := excluded.members.NeededIn(shop)
-			_, kept := excluded.members.KeptIn(shop)
-			_, undecided := excluded.members.UndecidedIn(shop)
+			_, needed := excluded.members.Needed.In(shop)
+			_, kept := excluded.members.Kept.In(shop)
+			_, undecided := excluded.members.Undecided.In(shop)
 			require.Equal(t, []bool{tc.needed, tc.kept, tc.undecided}, []bool{needed, kept, undecided}, tc.reason)
 			require.Equal(t, map[types.UID]bool{"a": true}, excluded.wanted, "the UIDs of the manifest")
 		})

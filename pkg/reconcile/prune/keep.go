@@ -99,7 +99,7 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 		}
 	})
 	for i, o := range within {
-		excluded.members.Need(o.ID, o.Desired.Key)
+		excluded.members.Needed.Add(o.ID, o.Desired.Key)
 		excluded.note(o.ID, o.Desired.Key, kept[i], undecided[i])
 	}
 	return excluded
@@ -108,10 +108,10 @@ func (a *Remover) exclude(ctx context.Context, removed []object.Identity) *exclu
 // note notes the findings about an object.
 func (s *exclusions) note(id object.Identity, key trigger.ObjectKey, kept, undecided bool) {
 	if kept {
-		s.members.Keep(id, key)
+		s.members.Kept.Add(id, key)
 	}
 	if undecided {
-		s.members.Undecided(id, key)
+		s.members.Undecided.Add(id, key)
 	}
 }
 

@@ -432,8 +432,8 @@ func TestRecordStage(t *testing.T) {
 			entry.State = tc.state
 			a.recordStage([]object.Identity{page}, []removal{tc.done})
 
-			_, kept := a.exclusions.members.KeptIn(shop)
-			_, unsure := a.exclusions.members.UndecidedIn(shop)
+			_, kept := a.exclusions.members.Kept.In(shop)
+			_, unsure := a.exclusions.members.Undecided.In(shop)
 			require.Equal(t, []bool{tc.want == keeps, tc.want == undecided}, []bool{kept, unsure}, tc.reason)
 			want := map[object.Identity]stayed{}
 			if tc.stayed {
