@@ -509,7 +509,7 @@ func TestOtherReferences(t *testing.T) {
 				want = want[:1]
 			}
 			require.Equal(t, want, rest, tc.reason)
-			metadata := reading(&requests{}).withoutMarks(live)
+			metadata := reading(&requests{}).withoutMarks(live, v1alpha1.OwnerAnnotationKey("web"))
 			require.Equal(t, tc.ours, metadata["ownerReferences"] != nil, tc.reason)
 			require.Contains(t, metadata["annotations"], v1alpha1.OwnerAnnotationKey("web"))
 		})

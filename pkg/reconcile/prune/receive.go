@@ -36,7 +36,7 @@ func (a *Remover) findReceivers(ctx context.Context, ids []object.Identity) (map
 
 // transfer leaves an object to another VidraResource, which applies it as manager: that gets our fields.
 func (a *Remover) transfer(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, manager string) removal {
-	metadata := a.withoutMarks(live)
+	metadata := a.withoutMarks(live, a.Applier.Settings.Claimant.Signature().Annotation)
 	metadata["managedFields"] = ownership.Transfer(live, a.Applier.Settings.Claimant.Manager, manager)
 	if _, err := a.Applier.EditMetadata(ctx, key, live, metadata); err != nil {
 		return failure(fmt.Errorf("leave the object to its new owner: %w", err))

@@ -21,7 +21,7 @@ import (
 // release leaves an object in place, without a trace of us: our fields are unmanaged then. An empty apply would remove
 // them. The label stays while another VidraResource needs it.
 func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
-	metadata := a.withoutMarks(live)
+	metadata := a.withoutMarks(live, a.Applier.Settings.Claimant.Signature().Annotation)
 	metadata["managedFields"] = ownership.Without(live, a.Applier.Settings.Claimant.Manager)
 	others, err := a.Applier.Finder.AllOwners(ctx, key, live)
 	labels := map[string]any{}
@@ -45,11 +45,16 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 	return removal{end: unmanaged}
 }
 
-// withoutMarks is the metadata, as a merge patch has them, that take the marks of our ownership from an object.
-func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
-	annotations := unlisted(live, a.Applier.Settings.Claimant.Owner.Name)
-	annotations[a.Applier.Settings.Claimant.Signature().Annotation] = nil
-	metadata := map[string]any{"annotations": annotations}
+// withoutMarks is the metadata, as a merge patch has them, that take the marks of the first operator and further annotations from an object;
+// empty for an object without them.
+func (a *Remover) withoutMarks(live *unstructured.Unstructured, further ...string) map[string]any {
+	metadata, annotations := map[string]any{}, unlisted(live, a.Applier.Settings.Claimant.Owner.Name)
+	for _, annotation := range further {
+		annotations[annotation] = nil
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
 	if references, changed := otherReferences(live, a.Applier.Settings.Claimant.Owner.Name); changed {
 		metadata["ownerReferences"] = references
 	}
@@ -60,14 +65,7 @@ func (a *Remover) withoutMarks(live *unstructured.Unstructured) map[string]any {
 // others have released it at the same time, it has no owner, and is deleted.
 func (a *Remover) releaseShared(ctx context.Context, about *departure) removal {
 	key, live := about.key, about.of.Live
-	metadata := map[string]any{}
-	if annotations := unlisted(live, a.Applier.Settings.Claimant.Owner.Name); len(annotations) > 0 {
-		metadata["annotations"] = annotations
-	}
-	if references, changed := otherReferences(live, a.Applier.Settings.Claimant.Owner.Name); changed {
-		metadata["ownerReferences"] = references
-	}
-	if len(metadata) > 0 {
+	if metadata := a.withoutMarks(live); len(metadata) > 0 {
 		var err error
 		if live, err = a.Applier.EditMetadata(ctx, key, live, metadata); err != nil {
 			return failure(err)
