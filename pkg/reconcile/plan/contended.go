@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/contention"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -30,10 +30,8 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			c.NotBefore = time.Time{}
 			continue
 		}
-		if cause.Since.IsZero() { // no event reported it, as where there are too many
-			cause.Since = p.Now
-			causes[d.Key] = cause
-		}
+		cause.Since = cmp.Or(cause.Since, p.Now) // no event reported it, as where there are too many
+		causes[d.Key] = cause
 		changed = append(changed, o)
 	}
 	slices.SortFunc(changed, func(a, b *Object) int {
@@ -61,7 +59,7 @@ func (p *Planner) healAt(o *Object, since time.Time) time.Time {
 }
 
 // Delays reports whether a heal of the object was delayed since it is contended. The object may be nil.
-func (o *Object) Delays() bool { return o != nil && o.Contention != nil && o.Contention.Delays() }
+func (o *Object) Delays() bool { return o != nil && o.Contention.Delays() }
 
 // LeaveLoop notes that the loop of objects has stopped reverting an object. The object may be nil.
 func (o *Object) LeaveLoop() {
@@ -72,7 +70,7 @@ func (o *Object) LeaveLoop() {
 
 // held reports whether the heal of a contended object is still to become due.
 func (p *Planner) held(o *Object) bool {
-	return o.Contention != nil && !policy.OfContention(o.Contention.NotBefore, p.Now).Reverts()
+	return o.Contention != nil && p.Now.Before(o.Contention.NotBefore)
 }
 
 // nextHeld returns when the first heal that is held is due; else zero.
@@ -133,7 +131,7 @@ func (p *Planner) EndContentions() {
 			continue
 		}
 		p.Env.Trigger.EndContention(p.Settings.Claimant.Owner, c.Key)
-		if entry != nil && entry.State == v1alpha1.ObjectContended {
+		if o.In(v1alpha1.ObjectContended) {
 			entry.State = v1alpha1.ObjectApplied
 			p.Note(events.Change{Action: events.Settled, Object: object.ReferenceTo(o.ID, d.GVK, types.UID(entry.UID))})
 		}

@@ -24,7 +24,7 @@ func TestDecideByAnnotations(t *testing.T) {
 	plain := fixture.LiveConfigMap("a", nil)
 	byGlass := policy.Leave(policy.BreakGlass, "as the inventory has it", until)
 	warned := policy.Leave(policy.Mode, "spec.drift.mode is Warn", time.Time{})
-	timed := policy.Leave(policy.Contention, "its next revert is due later", until)
+	timed := policy.Leave(policy.Dependency, "a newer manifest of it waits", until)
 	created := &desired.Object{Apply: v1alpha1.ApplyIfNotPresent}
 	cases := map[string]struct {
 		reason string
@@ -35,7 +35,7 @@ func TestDecideByAnnotations(t *testing.T) {
 		"Annotated":      {"The annotations are new.", Task{Why: WhyDrift, Cause: trigger.Cause{Found: exempt}}, policy.BreakGlass, true},
 		"Removed":        {"The annotations are gone.", Task{Why: WhyDrift, Cause: trigger.Cause{Found: plain}, Decision: byGlass}, 0, true},
 		"Warn":           {"The mode comes first.", Task{Why: WhyDrift, Cause: trigger.Cause{Found: exempt}, Decision: warned}, policy.Mode, true},
-		"Timed":          {"Another policy with a time stays without annotations.", Task{Why: WhyDrift, Cause: trigger.Cause{Found: plain}, Decision: timed}, policy.Contention, true},
+		"Timed":          {"Another policy with a time stays without annotations.", Task{Why: WhyDrift, Cause: trigger.Cause{Found: plain}, Decision: timed}, policy.Dependency, true},
 		"Deleted":        {"The object has no annotations any more.", Task{Why: WhyDrift, Cause: trigger.Cause{Deleted: true}, Decision: byGlass}, policy.BreakGlass, false},
 		"New":            {"An object that is new has no edits.", Task{Why: WhyNew, Cause: trigger.Cause{Found: exempt}}, 0, false},
 		"Changed":        {"Break-glass delays no new configuration.", Task{Why: WhyChanged, Cause: trigger.Cause{Found: exempt}}, 0, false},

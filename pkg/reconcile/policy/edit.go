@@ -25,8 +25,6 @@ const (
 	Dependency
 	// Additions is spec.drift.additions.
 	Additions
-	// Contention delays the next revert of an object that another writer keeps changing.
-	Contention
 	// Adopt is spec.adopt, for an object that existed without an owner.
 	Adopt
 	// Apply is the annotation of an object that is created once.
@@ -130,14 +128,6 @@ func OfApply(policy v1alpha1.ApplyPolicy) Decision {
 		return Revert
 	}
 	return Leave(Apply, "its annotation "+v1alpha1.ApplyAnnotation+" is "+string(policy)+", so that Vidra creates it and changes nothing of it", time.Time{}).silently(true)
-}
-
-// OfContention is the decision about an object whose next revert is due at a time; zero if it is due now.
-func OfContention(due, now time.Time) Decision {
-	if !now.Before(due) {
-		return Revert
-	}
-	return Leave(Contention, "its next revert is due at "+due.UTC().Format(time.RFC3339), due)
 }
 
 // OfAdditions is the decision of spec.drift.additions about additions of users.

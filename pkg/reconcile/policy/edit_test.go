@@ -51,10 +51,6 @@ func TestEdits(t *testing.T) {
 		"Unreadable":       {"The wanted object is unknown.", OfUnreadable(vr("", false), "SourceUnavailable"), Leave(Unreadable, "nothing is reverted until the manifest can be read (SourceUnavailable)", time.Time{})},
 		"UnreadableIgnore": {"It is not reported in this mode.", OfUnreadable(vr(v1alpha1.DriftIgnore, false), "SourceUnavailable"), silent(Leave(Unreadable, "nothing is reverted until the manifest can be read (SourceUnavailable)", time.Time{}))},
 
-		"NotContended":   {"No revert is delayed.", OfContention(time.Time{}, now), Revert},
-		"ContendedDue":   {"The revert is due.", OfContention(now, now), Revert},
-		"ContendedLater": {"It has its time.", OfContention(now.Add(1), now), Leave(Contention, "its next revert is due at 2026-01-31T10:00:00Z", now.Add(1))},
-
 		"AdditionsRevert": {"They are removed.", OfAdditions(v1alpha1.AdditionsRevert), Revert},
 		"AdditionsWarn":   {"They are reported.", OfAdditions(v1alpha1.AdditionsWarn), Leave(Additions, "spec.drift.additions is Warn", time.Time{})},
 		"AdditionsKeep":   {"They are not even reported.", OfAdditions(v1alpha1.AdditionsKeep), silent(Leave(Additions, "spec.drift.additions is Keep", time.Time{}))},
