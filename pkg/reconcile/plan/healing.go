@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -32,10 +33,7 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 		}
 	}
 	if c := o.Contention; c.Contended() {
-		since := cause.Since
-		if since.IsZero() {
-			since = p.Now
-		}
+		since := cmp.Or(cause.Since, p.Now)
 		at := p.healAt(o, since)
 		if !o.Delayed && (at.After(p.Now) || since.Before(c.Due)) {
 			o.Delayed, c.Delayed = true, true

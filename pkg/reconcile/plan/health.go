@@ -88,7 +88,7 @@ func (p *Planner) Checkup() {
 		}
 		health, known := trigger.Health{}, o.answer.health != nil
 		o.checked = entry.Health
-		kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+		kept, found, synced := p.stored(d.Key)
 		seen, evaluated := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(d.ID.GroupKind))
 		evaluated = evaluated && found && synced
 		if known && (!evaluated || !o.answer.read && o.observation != observed) {
@@ -124,7 +124,7 @@ func (p *Planner) Checkup() {
 	}
 	if p.Settings.Watched {
 		for _, o := range s.Objects.Manifest {
-			if o.answer.read && p.HealthUnknown(o) { // until its next event
+			if o.answer.read && p.healthUnknown(o) { // until its next event
 				continue
 			}
 			o.answer = healthAnswer{} // the watches know from now on
@@ -178,16 +178,16 @@ func (p *Planner) NeedsHealth() (objects []*Object) {
 	for _, o := range p.State.Objects.Manifest {
 		check := p.Settings.Checks.For(o.ID.GroupKind)
 		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
-		if exists && (check != nil || o.answer.check != nil) && p.HealthUnknown(o) && (o.answer.health == nil || o.answer.check != check || o.answer.failed && p.Scope.Resync) {
+		if exists && (check != nil || o.answer.check != nil) && p.healthUnknown(o) && (o.answer.health == nil || o.answer.check != check || o.answer.failed && p.Scope.Resync) {
 			objects = append(objects, o)
 		}
 	}
 	return objects
 }
 
-// HealthUnknown reports that the watch of an object has not shown it since it has its check.
-func (p *Planner) HealthUnknown(o *Object) bool {
-	kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(o.Desired.Key), o.Desired.Key.Namespace, o.Desired.Key.Name)
+// healthUnknown reports that the watch of an object has not shown it since it has its check.
+func (p *Planner) healthUnknown(o *Object) bool {
+	kept, found, synced := p.stored(o.Desired.Key)
 	_, evaluated := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(o.ID.GroupKind))
 	return found && synced && !evaluated || !p.Settings.Watched
 }

@@ -63,19 +63,13 @@ func (s *Objects) SetManifest(objects []*desired.Object) {
 		o.Desired, o.Departure = d, Departure{}
 		s.Manifest = append(s.Manifest, o)
 	}
-	s.Others = append(s.Others, before...)
-	others := s.Others[:0]
+	s.Others = slices.DeleteFunc(append(s.Others, before...), func(o *Object) bool { return o.Desired != nil })
 	for _, o := range s.Others {
-		if o.Desired == nil {
-			o.Unlisted, o.Remarks, o.answer, o.checked = nil, Remarks{}, healthAnswer{}, ""
-			if o.Entry != nil {
-				o.Entry.Health = ""
-			}
-			others = append(others, o)
+		o.Unlisted, o.Remarks, o.answer, o.checked = nil, Remarks{}, healthAnswer{}, ""
+		if o.Entry != nil {
+			o.Entry.Health = ""
 		}
 	}
-	clear(s.Others[len(others):])
-	s.Others = others
 }
 
 // SetUnresolved makes the unresolved objects of the manifest exactly those.
@@ -90,16 +84,13 @@ func (s *Objects) SetUnresolved(unresolved []desired.Unresolved) {
 
 // ForgetUnused drops the states of objects that have become unneeded.
 func (s *Objects) ForgetUnused() {
-	kept := s.Others[:0]
-	for _, o := range s.Others {
-		if o.unused() {
+	s.Others = slices.DeleteFunc(s.Others, func(o *Object) bool {
+		unused := o.unused()
+		if unused {
 			delete(s.ByID, o.ID)
-			continue
 		}
-		kept = append(kept, o)
-	}
-	clear(s.Others[len(kept):])
-	s.Others = kept
+		return unused
+	})
 }
 
 // All returns the states of all objects: the objects of the manifest in its order, then the others.

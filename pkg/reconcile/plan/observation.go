@@ -48,7 +48,7 @@ func (p *Planner) observe(o *Object) observation {
 	if d == nil || !o.In(v1alpha1.ObjectApplied) {
 		return observed
 	}
-	kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+	kept, found, synced := p.stored(d.Key)
 	switch {
 	case !synced:
 		return unobserved

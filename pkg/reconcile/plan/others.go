@@ -21,7 +21,7 @@ func (p *Planner) RecordOthers() {
 		if entry == nil || entry.UID == "" {
 			continue
 		}
-		kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(key), key.Namespace, key.Name)
+		kept, found, synced := p.stored(key)
 		if !found || !synced {
 			continue
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -106,7 +107,7 @@ func Make(in Input) Plan {
 		if !in.all && !drifted {
 			continue
 		}
-		if entry != nil && entry.State == v1alpha1.ObjectDeleting { // Vidra has deleted that one itself
+		if o.In(v1alpha1.ObjectDeleting) { // Vidra has deleted that one itself
 			cause, drifted = trigger.Cause{Unsure: true}, false
 		}
 		is := in.preconditions(o)
@@ -180,11 +181,7 @@ func (t Task) Done(since time.Time) bool {
 // Settled returns the task without the state of the object that its cause has, if a later apply has reverted that: the object is read before
 // a change of it is reported. now is the time at which causes that no event reported were found.
 func (t Task) Settled(now time.Time) Task {
-	since := t.Cause.Since
-	if since.IsZero() {
-		since = now
-	}
-	if t.Known.LastApply.After(since) && (t.Cause.Deleted || t.Cause.Found != nil) {
+	if t.Known.LastApply.After(cmp.Or(t.Cause.Since, now)) && (t.Cause.Deleted || t.Cause.Found != nil) {
 		t.Cause.Deleted, t.Cause.Succeeded, t.Cause.Found, t.Cause.Unsure = false, false, nil, true
 	}
 	return t

@@ -45,6 +45,11 @@ type Planner struct {
 	KindsNoticed bool
 }
 
+// stored returns the stored form of an object in the store of its watch.
+func (p *Planner) stored(key trigger.ObjectKey) (obj any, found, synced bool) {
+	return p.Env.Watches.Get(p.Settings.WatchKey(key), key.Namespace, key.Name)
+}
+
 // Env is shared by the decisions of all reconciles. Only the values behind its fields change.
 type Env struct {
 	Watches Store

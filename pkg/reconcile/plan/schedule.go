@@ -17,11 +17,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// suspectsDue reports whether it is time to compare the suspects of the backstop.
-func (s *State) suspectsDue(now time.Time) bool {
-	return s.Objects.Suspects() && !now.Before(s.Schedule.Suspects)
-}
-
 // Suspects reports whether the backstop has suspects.
 func (s *Objects) Suspects() bool {
 	for o := range s.All() {
@@ -174,7 +169,7 @@ func (p *Planner) Wakes(e Ending) []Wake {
 				wakes = append(wakes, w)
 			}
 		}
-		if !e.All && s.suspectsDue(p.Now) { // a revert does not compare
+		if !e.All && s.Objects.Suspects() && !p.Now.Before(s.Schedule.Suspects) { // a revert does not compare
 			wakes = append(wakes, Wake{p.Now, wakeSuspects})
 		}
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,20 +21,13 @@ import (
 // objects are read when that is due. again reports that objects that were skipped are compared. Objects that the
 // loop of objects heals are left out.
 func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.ObjectKey]trigger.Cause {
-	causes := map[trigger.ObjectKey]trigger.Cause{}
 	var healed map[trigger.ObjectKey]bool
-	if p.Settings.Watched {
-		if p.Scope.All {
-			healed = p.takeHeals(ctx)
-		}
-		for key, cause := range p.Causes.Objects {
-			causes[key] = cause
-		}
+	if p.Settings.Watched && p.Scope.All {
+		healed = p.takeHeals(ctx)
 	}
-	for key, cause := range p.expectAgain(again) {
-		if _, seen := causes[key]; !seen {
-			causes[key] = cause
-		}
+	causes := p.expectAgain(again)
+	if p.Settings.Watched {
+		maps.Copy(causes, p.Causes.Objects)
 	}
 	if !p.Scope.All {
 		return causes
@@ -45,7 +39,7 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 		if _, seen := causes[d.Key]; seen || heals || o.Drift != nil && !o.Drift.Unobserved && p.Settings.Watched {
 			continue // its events report what becomes of it
 		}
-		obj, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+		obj, found, synced := p.stored(d.Key)
 		unsynced = unsynced || p.Settings.Watched && !synced
 		if synced && !found && p.Settings.Watched && o.absenceExpected(p.Scope.Resync) {
 			continue
@@ -114,7 +108,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 // preconditions are the facts about an object before a plan.
 func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Cause) preconditions {
 	d := o.Desired
-	kept, _, synced := p.Env.Watches.Get(p.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name)
+	kept, _, synced := p.stored(d.Key)
 	return preconditions{
 		changed:     (!d.Apply.Leaves() || o.In(v1alpha1.ObjectCompleted)) && p.changedSince(o.Entry, d),
 		unobserved:  !synced,
@@ -141,8 +135,8 @@ func (p *Planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired
 // waitReasons are the reasons of problems that Suspend and HoldBack report.
 var waitReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonDependencyNotReady, v1alpha1.ReasonRevisionHeld}
 
-// Postpone notes that a newer manifest of the object waits. The report of a difference that another writer made stays.
-func (o *Object) Postpone(reason, message string) {
+// postpone notes that a newer manifest of the object waits. The report of a difference that another writer made stays.
+func (o *Object) postpone(reason, message string) {
 	if o.Drift == nil || !o.In(v1alpha1.ObjectDrifted) {
 		o.Await(reason, message)
 	}
@@ -171,7 +165,7 @@ func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 			continue
 		}
 		waits = true
-		t.Known.Postpone(why.Reason, "is not applied yet")
+		t.Known.postpone(why.Reason, "is not applied yet")
 		if p.comparesWaiting(t) {
 			t.Why, t.Decision = WhyDrift, policy.Leave(policy.Dependency, "a newer manifest of it waits ("+why.Reason+")", time.Time{})
 			now = append(now, t)
@@ -199,7 +193,7 @@ func (p *Planner) Suspend(todo Plan) Plan {
 			continue
 		}
 		p.Waits = true
-		t.Known.Postpone(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
+		t.Known.postpone(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
 		if p.comparesWaiting(t) {
 			t.Why, t.Decision = WhyDrift, p.decide(t.Known)
 			reported = append(reported, t)

@@ -28,15 +28,6 @@ type Additions struct {
 	Tools  ownership.Tools
 }
 
-// Configuration identifies a policy, so that another one has every object applied; empty
-// with Keep.
-func (a Additions) Configuration() string {
-	if a.Policy == v1alpha1.AdditionsKeep {
-		return ""
-	}
-	return string(a.Policy) + ":" + strings.Join(a.Tools, ",")
-}
-
 // AdditionsOf is the policy of a VidraResource. otherwise is the default. A mode that ignores drift ignores additions.
 func AdditionsOf(vr *v1alpha1.VidraResource, otherwise v1alpha1.AdditionsPolicy, tools ownership.Tools) Additions {
 	policy := vr.Additions(otherwise)
@@ -46,13 +37,13 @@ func AdditionsOf(vr *v1alpha1.VidraResource, otherwise v1alpha1.AdditionsPolicy,
 	return Additions{Policy: policy, Tools: tools}
 }
 
-// ConfigurationOf returns the configuration of an object under the policy.
+// ConfigurationOf returns the configuration of an object under the policy: another policy than Keep is a part of it, so that another one has
+// every object applied.
 func (a Additions) ConfigurationOf(configuration string) string {
-	policy := a.Configuration()
-	if policy == "" {
+	if a.Policy == v1alpha1.AdditionsKeep {
 		return configuration
 	}
-	return object.Identify([]byte(configuration), []byte(policy))
+	return object.Identify([]byte(configuration), []byte(string(a.Policy)+":"+strings.Join(a.Tools, ",")))
 }
 
 // Undo describes the additions of users to an object, whatever their age.

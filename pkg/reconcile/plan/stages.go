@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -32,14 +33,15 @@ func (p *Planner) WebhooksLast(todo Plan) Plan {
 	waits := slices.ContainsFunc(s.Objects.Unresolved, func(u desired.Unresolved) bool {
 		return slices.ContainsFunc(s.Objects.Manifest, func(o *Object) bool { return o.Desired.Defines(u.ID.GroupKind) })
 	})
-	if !waits || !s.Objects.Waiting.IsZero() && p.Now.Sub(s.Objects.Waiting) >= CRDEstablishTimeout {
+	until := cmp.Or(s.Objects.Waiting, p.Now).Add(CRDEstablishTimeout)
+	if !waits || !p.Now.Before(until) {
 		return todo
 	}
 	todo.Apply = slices.DeleteFunc(todo.Apply, func(t Task) bool {
 		last := t.Object.Stage == manifest.StageWebhooks && t.Why == WhyNew
 		if last {
 			t.Known.Await(v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition")
-			t.Known.Problem.Until = p.waitingSince().Add(CRDEstablishTimeout)
+			t.Known.Problem.Until = until
 		}
 		return last
 	})
@@ -51,10 +53,7 @@ func (p *Planner) WebhooksLast(todo Plan) Plan {
 // continue.
 func (p *Planner) KeepUntilApplied(ids []object.Identity) []object.Identity {
 	s := p.State
-	if len(ids) == 0 { // as in nearly every reconcile
-		return ids
-	}
-	if !s.Objects.hasUnapplied() {
+	if len(ids) == 0 || !s.Objects.hasUnapplied() { // as in nearly every reconcile
 		return ids
 	}
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
@@ -138,14 +137,6 @@ func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []ob
 		}
 		return true
 	})
-}
-
-// waitingSince returns since when objects wait for kinds that the manifest defines.
-func (p *Planner) waitingSince() time.Time {
-	if p.State.Objects.Waiting.IsZero() {
-		return p.Now
-	}
-	return p.State.Objects.Waiting
 }
 
 // BeingReplaced is the failure of an object that is applied once its deletion has ended.
