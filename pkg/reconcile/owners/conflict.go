@@ -2,7 +2,6 @@ package owners
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,9 +19,9 @@ import (
 
 // Conflict is a field with another value in the manifest of another VidraResource.
 type Conflict struct {
-	// other is its name or, if it is one of another installation, its field manager.
-	other, field string
-	elsewhere    bool
+	// Other is the name of the other VidraResource; empty for one of another installation in another cluster.
+	Other string
+	field string
 	// Leaving reports that the other VidraResource will release the object.
 	Leaving bool
 	// unread reports that its manifest is unreadable, and its values unknown.
@@ -33,26 +32,17 @@ type Conflict struct {
 
 // Error implements error.
 func (r *Conflict) Error() string {
-	if r.elsewhere {
+	switch {
+	case r.Other == "":
 		return fmt.Sprintf("the field manager %q of another Vidra installation wants another value of %s: "+
-			"let only one of them set it, or set spec.adopt to Always to take it", r.other, r.field)
-	}
-	if r.Leaving {
-		return fmt.Sprintf("VidraResource %s owns it, and releases it, because its manifest does not have it any more: it is applied then", r.other)
-	}
-	if r.unread {
+			"let only one of them set it, or set spec.adopt to Always to take it", r.Manager, r.field)
+	case r.Leaving:
+		return fmt.Sprintf("VidraResource %s owns it, and releases it, because its manifest does not have it any more: it is applied then", r.Other)
+	case r.unread:
 		return fmt.Sprintf("VidraResource %s owns it, another client has edited it, and the manifest of that VidraResource cannot be read, so that its values are unknown: "+
-			"correct that manifest, or take the object out of it", r.other)
+			"correct that manifest, or take the object out of it", r.Other)
 	}
-	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.other, r.field)
-}
-
-// Other is the name of the other VidraResource; empty for one of another cluster.
-func (r *Conflict) Other() string {
-	if r.elsewhere {
-		return ""
-	}
-	return r.other
+	return fmt.Sprintf("VidraResource %s wants another value of %s: let only one of them set it", r.Other, r.field)
 }
 
 // AsFailure returns the conflict; values of a sensitive object are left out.
@@ -65,9 +55,9 @@ func (r *Conflict) AsFailure(_ error, known ownership.Disclosure) object.Failure
 	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}
 }
 
-// Agrees reports whether the latest manifest of the other VidraResource has the value of a field that the object applied has. field is as the
+// agrees reports whether the latest manifest of the other VidraResource has the value of a field that the object applied has. field is as the
 // API server names it in a conflict about live.
-func (o *CoOwner) Agrees(live, applied *unstructured.Unstructured, field string) bool {
+func (o *CoOwner) agrees(live, applied *unstructured.Unstructured, field string) bool {
 	return o.wanted != nil && ownership.SameValue(live, o.Manager, field, o.wanted, applied)
 }
 
@@ -80,39 +70,34 @@ func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 		case !other.Recorded, other.Leaving, other.Genuine && (unread || !other.UnderWay):
 			continue
 		case unread:
-			return &Conflict{Manager: other.Manager, other: other.Name, unread: true}
+			return &Conflict{Manager: other.Manager, Other: other.Name, unread: true}
 		}
 		if field, differs := ownership.Disagreement(other.wanted, applied); differs {
-			return &Conflict{Manager: other.Manager, other: other.Name, field: field}
+			return &Conflict{Manager: other.Manager, Other: other.Name, field: field}
 		}
 	}
 	return nil
 }
 
-// ConflictIn returns a Conflict if a conflict is with a VidraResource that owns the field, except where agrees reports that its latest
-// manifest has the same value. A manager that only has the name of a VidraResource is a manager like others.
-func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool), agrees func(other *CoOwner, field string) bool) error {
+// conflictIn returns a Conflict if a refused apply of wanted is in conflict with one of others that owns the field, except where the latest
+// manifest of that one has the same value. A manager that only has the name of a VidraResource is a manager like others.
+func conflictIn(refused error, live, wanted *unstructured.Unstructured, others []CoOwner) error {
 	var status apierrors.APIStatus
-	if !errors.As(conflict, &status) || status.Status().Details == nil {
-		return conflict
+	if !errors.As(refused, &status) || status.Status().Details == nil {
+		return refused
 	}
 	causes := status.Status().Details.Causes
 	if len(causes) == 0 {
-		return conflict // not a conflict of field managers
+		return refused // not a conflict of field managers
 	}
 	for _, cause := range causes {
 		if cause.Type != metav1.CauseTypeFieldManagerConflict {
-			return conflict
+			return refused
 		}
 		manager, applies := managerIn(cause.Message)
-		if !applies || !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) {
-			continue
-		}
-		if other, is := owner(manager); is && !agrees(other, cause.Field) {
-			return &Conflict{
-				Manager: manager, other: cmp.Or(other.Name, manager), elsewhere: other.Name == "", Leaving: other.Leaving,
-				field: strings.TrimPrefix(cause.Field, "."),
-			}
+		i := slices.IndexFunc(others, func(other CoOwner) bool { return other.Manager == manager })
+		if applies && i >= 0 && !others[i].agrees(live, wanted, cause.Field) {
+			return &Conflict{Manager: manager, Other: others[i].Name, Leaving: others[i].Leaving, field: strings.TrimPrefix(cause.Field, ".")}
 		}
 	}
 	return nil
@@ -122,20 +107,8 @@ func ConflictIn(conflict error, owner func(manager string) (*CoOwner, bool), agr
 // not take them from other VidraResources, and nil if it may take them. others own the object, elsewhere are owners of other
 // installations, and live is the object. drift reports that the apply reverts an edit.
 func Contested(refused error, live, wanted *unstructured.Unstructured, others, elsewhere []CoOwner, drift bool) error {
-	var all []CoOwner
-	for _, other := range others {
-		if other.Genuine || other.UnderWay && !drift {
-			all = append(all, other)
-		}
-	}
-	all = append(all, elsewhere...)
-	conflict := ConflictIn(refused, func(manager string) (*CoOwner, bool) {
-		i := slices.IndexFunc(all, func(other CoOwner) bool { return other.Manager == manager })
-		if i < 0 {
-			return nil, false
-		}
-		return &all[i], true
-	}, func(other *CoOwner, field string) bool { return other.Agrees(live, wanted, field) })
+	all := slices.DeleteFunc(slices.Clone(others), func(other CoOwner) bool { return !other.Genuine && (!other.UnderWay || drift) })
+	conflict := conflictIn(refused, live, wanted, append(all, elsewhere...))
 	if conflict == nil && !drift {
 		return RivalOf(others, wanted)
 	}

@@ -17,7 +17,6 @@ import (
 )
 
 func TestRivals(t *testing.T) {
-	disagrees := func(*CoOwner, string) bool { return false }
 	conflict := func(with ...string) error {
 		var causes []metav1.StatusCause
 		for _, w := range with {
@@ -27,19 +26,18 @@ func TestRivals(t *testing.T) {
 		}
 		return apierrors.NewApplyConflict(causes, "conflict")
 	}
-	owner := func(manager string) (*CoOwner, bool) { return &CoOwner{Name: "shop"}, manager == "vidra/shop" }
-	none := func(string) (*CoOwner, bool) { return nil, false }
-	require.NoError(t, ConflictIn(conflict(`"kubectl-edit" using v1`, `"helm"`), owner, disagrees), "fields of anybody else are taken back")
-	require.EqualError(t, ConflictIn(conflict(`"helm"`, `"vidra/shop"`), owner, disagrees),
+	shop := []CoOwner{{Name: "shop", Manager: "vidra/shop"}}
+	require.NoError(t, conflictIn(conflict(`"kubectl-edit" using v1`, `"helm"`), nil, nil, shop), "fields of anybody else are taken back")
+	require.EqualError(t, conflictIn(conflict(`"helm"`, `"vidra/shop"`), nil, nil, shop),
 		"VidraResource shop wants another value of data.color: let only one of them set it")
-	elsewhere := func(manager string) (*CoOwner, bool) { return &CoOwner{}, manager == "vidra/shop@east" }
-	require.EqualError(t, ConflictIn(conflict(`"helm"`, `"vidra/shop@east"`), elsewhere, disagrees), "the field manager \"vidra/shop@east\" of another "+
+	elsewhere := []CoOwner{{Manager: "vidra/shop@east"}}
+	require.EqualError(t, conflictIn(conflict(`"helm"`, `"vidra/shop@east"`), nil, nil, elsewhere), "the field manager \"vidra/shop@east\" of another "+
 		"Vidra installation wants another value of data.color: let only one of them set it, or set spec.adopt to Always to take it")
-	require.NoError(t, ConflictIn(conflict(`"vidra/shop"`), none, disagrees), "the name of a VidraResource that does not own the object is anybody's")
-	require.NoError(t, ConflictIn(conflict(`"vidra/shop" using v1 at 2026-01-01T00:00:00Z`), owner, disagrees), "Vidra owns no field by an update")
-	require.NoError(t, ConflictIn(conflict(`"vidra/shop" with subresource "status"`), owner, disagrees), "or by a subresource")
+	require.NoError(t, conflictIn(conflict(`"vidra/shop"`), nil, nil, nil), "the name of a VidraResource that does not own the object is anybody's")
+	require.NoError(t, conflictIn(conflict(`"vidra/shop" using v1 at 2026-01-01T00:00:00Z`), nil, nil, shop), "Vidra owns no field by an update")
+	require.NoError(t, conflictIn(conflict(`"vidra/shop" with subresource "status"`), nil, nil, shop), "or by a subresource")
 	gone := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("uid"))
-	require.Equal(t, gone, ConflictIn(gone, owner, disagrees), "a conflict that is not about fields stays an error")
+	require.Equal(t, gone, conflictIn(gone, nil, nil, shop), "a conflict that is not about fields stays an error")
 }
 
 // configMap is an object with a value of data.color, applied by managers.
@@ -131,7 +129,7 @@ func TestContested(t *testing.T) {
 			require.ErrorContains(t, err, tc.want, tc.reason)
 			var conflict *Conflict
 			require.ErrorAs(t, err, &conflict)
-			require.Equal(t, len(tc.elsewhere) > 0, conflict.Other() == "", "the name of another installation's VidraResource is unknown")
+			require.Equal(t, len(tc.elsewhere) > 0, conflict.Other == "", "the name of another installation's VidraResource is unknown")
 		})
 	}
 }
@@ -139,7 +137,7 @@ func TestContested(t *testing.T) {
 // TestConflictAsFailure reports a conflict without values of a sensitive object.
 func TestConflictAsFailure(t *testing.T) {
 	t.Parallel()
-	conflict := &Conflict{other: "shop", field: `spec.tags[="token"]`}
+	conflict := &Conflict{Other: "shop", field: `spec.tags[="token"]`}
 	shown, withheld := ownership.Disclose(false, false, false), ownership.Disclose(true, false, false)
 	require.Equal(t, v1alpha1.ReasonOwnershipConflict, conflict.AsFailure(nil, shown).Reason)
 	require.Contains(t, conflict.AsFailure(nil, shown).Message, "token")

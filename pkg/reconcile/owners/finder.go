@@ -139,13 +139,14 @@ func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 		}
 		manager := v1alpha1.InstallationOf(vr).FieldManager(name)
 		claim, claimed := claimOf(claims, name)
-		switch id := object.IdentityIn(live); {
-		case !claimed && !HoldsObject(vr, key.Cluster, id, live.GetUID()) && !mayHold(vr, key.Cluster, id):
+		id := object.IdentityIn(live)
+		entry := listedIn(vr, key.Cluster, id, live.GetUID())
+		switch {
+		case !claimed && entry == nil && !mayHold(vr, key.Cluster, id):
 			continue // the mark was copied or forged
 		case !marks.managers[manager] && !vr.DeletionTimestamp.IsZero():
 			continue // it releases what it has, and owns no field of this
 		}
-		entry := listedIn(vr, key.Cluster, object.IdentityIn(live), live.GetUID())
 		recorded := claimed && claim.Known && !claim.Applied.Unreverted && claim.Applied.UID == live.GetUID() || entry != nil && entry.UID == string(live.GetUID())
 		owners = append(owners, CoOwner{
 			Name: name, Manager: manager, Genuine: marks.managers[manager] && (elsewhere || a.Claimant.genuine(vr, manager, claim, live)),

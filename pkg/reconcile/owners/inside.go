@@ -192,10 +192,9 @@ func (a *Finder) receivedBy(ctx context.Context, key trigger.ObjectKey, live *un
 		if err == nil && !may || receiver.Empty { // the container waits for an empty one
 			continue
 		}
-		if receiver.Unidentified != nil {
-			return fmt.Sprintf(", which %s has in its manifest for %s, perhaps the same cluster (%v)", name, receiver.VidraResource.Spec.Destination.Server, receiver.Unidentified)
-		}
 		switch {
+		case receiver.Unidentified != nil:
+			return fmt.Sprintf(", which %s has in its manifest for %s, perhaps the same cluster (%v)", name, receiver.VidraResource.Spec.Destination.Server, receiver.Unidentified)
 		case receiver.Unknown != nil:
 			return fmt.Sprintf(", which %s may have in its manifest", name)
 		case receiver.Mentioned:

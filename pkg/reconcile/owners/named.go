@@ -36,13 +36,13 @@ type Named struct {
 	// Parts reads the parts of a manifest. It fails if one may exist and is unreadable now, with those that it has read.
 	Parts func(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error)
 
-	// mu guards manifests and latest.
+	// mu guards manifests, and the making of listing.
 	mu sync.Mutex
 	// manifests are the names in manifests, by the name of the VidraResource.
 	manifests map[string]manifest
-	latest    listing
-	// listing is the turn to list the VidraResources: a channel, as it is waited for.
+	// listing is the turn to list the VidraResources, which guards latest: a channel, as it is waited for.
 	listing chan struct{}
+	latest  listing
 }
 
 // manifest are the objects that the manifest of a generation names.
@@ -318,13 +318,10 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	n.mu.Lock()
-	latest := n.latest
-	n.mu.Unlock()
-	if !latest.began.Before(since) && latest.all != nil {
-		return latest.all, nil
+	if !n.latest.began.Before(since) && n.latest.all != nil {
+		return n.latest.all, nil
 	}
-	latest = listing{began: time.Now(), all: map[string]listed{}}
+	latest := listing{began: time.Now(), all: map[string]listed{}}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	if _, err := cluster.VisitMetadata(ctx, n.Metadata.Resource(v1alpha1.Resource), func(m *metav1.PartialObjectMetadata) {
@@ -332,9 +329,7 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 	}); err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
 	n.latest = latest
-	n.mu.Unlock()
 	return latest.all, nil
 }
 

@@ -98,10 +98,10 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 	r := &Refused{key: key, configuration: configuration, removal: o.Desired == nil}
 	switch conflict, refusal := new(owners.Conflict), new(owners.Refusal); {
 	case errors.As(err, &conflict):
-		r.manager, r.Other, r.sure = conflict.Manager, conflict.Other(), true
+		r.manager, r.Other, r.sure = conflict.Manager, conflict.Other, true
 	case errors.As(err, &refusal):
 		r.sure = true
-		if _, found, _ := p.Env.Watches.Get(p.Settings.WatchKey(key), key.Namespace, key.Name); !found { // it lacks the label
+		if _, found, _ := p.stored(key); !found { // it lacks the label
 			r.obstacles = []metawatch.Key{{Cluster: key.Cluster, GVR: key.GVR, Namespace: key.Namespace, Name: key.Name}}
 		}
 	case err != nil && !object.Lasting(err):
@@ -161,7 +161,7 @@ func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 
 // evidenceOf returns the evidence of a refusal that watches show.
 func (p *Planner) evidenceOf(r *Refused) (now evidence) {
-	if kept, found, synced := p.Env.Watches.Get(p.Settings.WatchKey(r.key), r.key.Namespace, r.key.Name); p.Settings.Watched && found && synced {
+	if kept, found, synced := p.stored(r.key); p.Settings.Watched && found && synced {
 		if r.deleting {
 			now.object, now.shown = trigger.VersionIn(kept)
 		} else {

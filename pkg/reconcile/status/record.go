@@ -208,7 +208,7 @@ func (p *Recorder) recordFailure(r apply.Result, asked bool) {
 	}
 	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
 		if o.ReleaseAsked = true; !asked {
-			p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other()})
+			p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other})
 		}
 	}
 	entry.State = v1alpha1.ObjectFailed
