@@ -15,13 +15,13 @@ import (
 // server refuses the object, Vidra owns no more of it than before.
 func (p *procedure) applyWithAlias(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var alias []string
-	live, err := p.editOwn(ctx, live, func(live *unstructured.Unstructured) (any, bool, error) {
+	live, err := p.editOwn(ctx, live, func(live *unstructured.Unstructured) ([]any, bool) {
 		managedFields, path := ownership.WithAlias(live, p.known.settings.Claimant.Manager, p.known.settings.Tools, p.known.task.Object.Unstructured().Object)
 		if path == nil || p.known.task.Object.Exemptions.Exempts("", path) {
-			return nil, false, nil
+			return nil, false
 		}
 		alias = path
-		return managedFields, true, nil
+		return managedFields, true
 	})
 	if err != nil {
 		return nil, fmt.Errorf("take the second name of a field that the manifest has dropped: %w", err)
@@ -30,9 +30,8 @@ func (p *procedure) applyWithAlias(ctx context.Context, live *unstructured.Unstr
 	if alias == nil || !apierrors.IsInvalid(err) {
 		return written, err
 	}
-	_, released := p.editOwn(ctx, live, func(live *unstructured.Unstructured) (any, bool, error) {
-		managedFields, changed := ownership.WithoutField(live, p.known.settings.Claimant.Manager, alias)
-		return managedFields, changed, nil
+	_, released := p.editOwn(ctx, live, func(live *unstructured.Unstructured) ([]any, bool) {
+		return ownership.WithoutField(live, p.known.settings.Claimant.Manager, alias)
 	})
 	if released != nil {
 		err = errors.Join(err, released)

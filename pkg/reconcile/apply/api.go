@@ -38,14 +38,11 @@ type objectAPI interface {
 	// coOwners are the other VidraResources that own the object, and conflicting those with their manifests, which costs more.
 	coOwners(ctx context.Context, live *unstructured.Unstructured) ([]owners.CoOwner, error)
 	conflicting(ctx context.Context, live *unstructured.Unstructured) ([]owners.CoOwner, error)
-	// contents returns the contents of a Namespace or CustomResourceDefinition.
+	// contents returns the contents of a Namespace or CustomResourceDefinition, read with the rights of Vidra itself.
 	contents(ctx context.Context, live *unstructured.Unstructured) (owners.Inside, error)
 }
 
-// callsAbout returns the calls about an object, with the field manager and the rights of the VidraResource.
-func (a *Applier) callsAbout(key trigger.ObjectKey) objectAPI { return calls{a, key} }
-
-// calls implements objectAPI.
+// calls are the calls about an object, with the field manager and the rights of the VidraResource.
 type calls struct {
 	applier *Applier
 	key     trigger.ObjectKey
@@ -95,7 +92,7 @@ func (c calls) conflicting(ctx context.Context, live *unstructured.Unstructured)
 }
 
 func (c calls) contents(ctx context.Context, live *unstructured.Unstructured) (owners.Inside, error) {
-	return c.applier.Contents(ctx, live)
+	return c.applier.Finder.Contents(ctx, c.applier.Destination, live)
 }
 
 // converting is an objectAPI for an object that may have owners in a version that is unserved by now: they get the applied version,
@@ -138,9 +135,8 @@ func (c *converting) send(ctx context.Context, call func() error) error {
 	c.unserved = unserved
 	live, err := c.get(ctx)
 	if err == nil && live != nil {
-		_, err = editManagedFields(ctx, c.objectAPI, live, func(live *unstructured.Unstructured) (any, bool, error) {
-			managedFields, changed := ownership.Reversion(live, unserved, c.version)
-			return managedFields, changed, nil
+		_, err = editManagedFields(ctx, c.objectAPI, live, func(live *unstructured.Unstructured) ([]any, bool) {
+			return ownership.Reversion(live, unserved, c.version)
 		})
 	}
 	if err != nil {
@@ -149,16 +145,17 @@ func (c *converting) send(ctx context.Context, call func() error) error {
 	return c.send(ctx, call)
 }
 
+// fieldsEdit returns other managedFields for an object.
+type fieldsEdit func(live *unstructured.Unstructured) (managedFields []any, changed bool)
+
 // editManagedFields writes the result of change for the managedFields of an object, if that
 // is another than they are, and returns the object. After a write of another client, it
 // begins again with their state.
-func editManagedFields(ctx context.Context, api objectAPI, live *unstructured.Unstructured,
-	change func(live *unstructured.Unstructured) (managedFields any, changed bool, err error),
-) (*unstructured.Unstructured, error) {
+func editManagedFields(ctx context.Context, api objectAPI, live *unstructured.Unstructured, change fieldsEdit) (*unstructured.Unstructured, error) {
 	err := retry.OnError(retry.DefaultRetry, apierrors.IsConflict, func() error {
-		managedFields, changed, err := change(live)
-		if err != nil || !changed {
-			return err
+		managedFields, changed := change(live)
+		if !changed {
+			return nil
 		}
 		written, err := api.patch(ctx, []map[string]any{
 			{"op": "replace", "path": "/metadata/managedFields", "value": managedFields},

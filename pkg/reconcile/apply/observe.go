@@ -33,10 +33,10 @@ func (p *procedure) observe(ctx context.Context) {
 
 // edits are the differences that other writers made. Values of a manifest that is still to be applied are none.
 func (p *procedure) edits(found, live *unstructured.Unstructured) []ownership.Change {
-	manager, entry := p.known.settings.Claimant.Manager, p.known.task.Entry()
+	manager := p.known.settings.Claimant.Manager
 	changes := ownership.Drift(found, live, manager, p.known.disclosureWith())
 	switch {
-	case entry == nil || entry.Configuration == "" || entry.Configuration == p.known.task.Object.Configuration:
+	case !p.reconfigured():
 		return changes
 	case p.known.expectedKnown && asExpected(found, p.known.expected):
 		return nil

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,12 +203,11 @@ func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, err
 	if live != nil && p.known.task.Object.Apply.Leaves() {
 		return p.leave(live)
 	}
-	if p.known.task.Why == plan.WhyChanged && p.hasStaleOwners(live) {
-		// A field of theirs would stay in the object if the manifest has dropped it.
+	if p.known.task.Why == plan.WhyChanged && live != nil {
+		// A field of owners that state no lasting wish would stay in the object if the manifest has dropped it.
 		var err error
-		live, err = editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (any, bool, error) {
-			managedFields, changed := ownership.WithoutStaleOwners(live, p.known.settings.Claimant.Manager, p.known.settings.Tools)
-			return managedFields, changed, nil
+		live, err = editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) ([]any, bool) {
+			return ownership.WithoutStaleOwners(live, p.known.settings.Claimant.Manager, p.known.settings.Tools)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("remove other owners of the applied fields from metadata.managedFields: %w", err)
@@ -223,15 +223,6 @@ func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, err
 		return p.applyWithAlias(ctx, live)
 	}
 	return p.apply(ctx, p.known.task.Why, live)
-}
-
-// hasStaleOwners reports whether owners that state no lasting wish own fields that we applied.
-func (p *procedure) hasStaleOwners(live *unstructured.Unstructured) bool {
-	if live == nil {
-		return false
-	}
-	_, stale := ownership.WithoutStaleOwners(live, p.known.settings.Claimant.Manager, p.known.settings.Tools)
-	return stale
 }
 
 // isEdited reports whether an object holds an edit that is to be undone.
@@ -259,14 +250,12 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 	if err != nil {
 		return nil, fmt.Errorf("release the bindings of the object: %w", err)
 	}
-	if before := p.releasable(live); before != nil {
-		released, body, err := p.releaseFields(ctx, before)
+	if p.known.task.Object.Ignored != nil && cmp.Or(live, p.known.base) != nil {
+		released, body, err := p.releaseFields(ctx, live)
 		if err != nil {
 			return nil, err
 		}
-		if p.body = body; live != nil {
-			live = released
-		}
+		live, p.body = released, body
 	}
 	exact, force := as == plan.WhyNew && live != nil, false
 	for repairs, readable := 0, as == plan.WhyNew; ; {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -127,7 +126,7 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 			done.End = AsSkipped
 		}
 	case BeingDeleted:
-		byUs := p.known.task.Why == plan.WhyNew || p.known.task.Entry() != nil && p.known.task.Entry().State == v1alpha1.ObjectDeleting
+		byUs := p.known.task.Why == plan.WhyNew || p.known.task.Known.In(v1alpha1.ObjectDeleting)
 		if byUs && a.Settings.Watched {
 			a.Index.ExpectRemoval(a.Settings.Claimant.Owner, p.known.task.Object.Key) // its end is no drift
 		}
@@ -152,7 +151,7 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 			done.Additions.Changes = p.known.byTools(got.live).Changes
 		}
 		// Values stay hidden if a user removes the annotation; an author who changes the manifest has them shown.
-		if kept := len(done.Additions.Changes) > 0; !p.reconfigured() || kept {
+		if !p.reconfigured() || len(done.Additions.Changes) > 0 {
 			state.Sensitive = state.Sensitive || p.known.wasSensitive
 		}
 		if a.Settings.Watched {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -42,9 +43,7 @@ func (p *procedure) replace(ctx context.Context, refused error) {
 	p.outcome.end, p.outcome.refused = Failed, refused
 	fields := object.InvalidFields(refused)
 	if fields == nil || p.probe(ctx) != nil || p.known.task.Why == plan.WhyDrift && !p.known.task.Object.SetsAll(fields) { // a default is in the way
-		if p.outcome.err = p.naming(refused, p.known.task.Cause.Found, fields); p.outcome.err == nil {
-			p.outcome.err = refused
-		}
+		p.outcome.err = cmp.Or(p.naming(refused, p.known.task.Cause.Found), refused)
 		return
 	}
 	live, err := p.replacement(ctx, refused)
@@ -77,7 +76,7 @@ func (p *procedure) replacement(ctx context.Context, refused error) (live *unstr
 		return live, nil
 	}
 	if r.Drift {
-		if named := p.naming(refused, live, object.InvalidFields(refused)); named != nil {
+		if named := p.naming(refused, live); named != nil {
 			return nil, named
 		}
 	}
@@ -152,7 +151,7 @@ func (r *Replacement) afterEdit() string {
 
 // naming returns the error of a refused heal with the names of the fields in the way; nil without
 // such fields.
-func (p *procedure) naming(refused error, live *unstructured.Unstructured, fields []string) error {
+func (p *procedure) naming(refused error, live *unstructured.Unstructured) error {
 	if p.known.task.Why != plan.WhyDrift || live == nil {
 		return nil
 	}
@@ -162,7 +161,7 @@ func (p *procedure) naming(refused error, live *unstructured.Unstructured, field
 	}
 	return &immutable{text: fmt.Sprintf(
 		"the API server refused to revert %s: %s. In the way may be %s, which Vidra does not change: remove it from the object, or change the manifest or spec.drift.ignore",
-		strings.Join(p.shownFields(fields, live), ", "), object.Message(refused, p.known.disclosureWith(live)), others)}
+		strings.Join(p.shownFields(object.InvalidFields(refused), live), ", "), object.Message(refused, p.known.disclosureWith(live)), others)}
 }
 
 // shownFields are fields as the API server names them, without withheld values.

@@ -83,7 +83,6 @@ func (p *procedure) undoEdit(ctx context.Context) (*unstructured.Unstructured, e
 // object of the next attempt. Additions of the user who made the edit are a part of the edit meanwhile.
 func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstructured.Unstructured, invalid error) (*unstructured.Unstructured, error) {
 	p.edit, p.edited = &edit, found
-	p.versions = append(p.versions, found)
 	live := found
 	var unclaimed *unstructured.Unstructured // the object before anything was reclaimed that no apply has removed
 	undone := false                          // the last apply was accepted
@@ -225,8 +224,8 @@ func (p *procedure) giveUp(ctx context.Context, live, unclaimed *unstructured.Un
 
 // giveBack returns the fields that were reclaimed since previous to other managers.
 func (p *procedure) giveBack(ctx context.Context, live, previous *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	live, err := editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) (any, bool, error) {
-		return ownership.RestoreEntries(live, previous, p.known.settings.Claimant.Manager), true, nil
+	live, err := editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) ([]any, bool) {
+		return ownership.RestoreEntries(live, previous, p.known.settings.Claimant.Manager), true
 	})
 	if err != nil {
 		return nil, fmt.Errorf("return what was reclaimed: %w", err)

@@ -17,7 +17,7 @@ import (
 //
 // Its fields become unmanaged rather than ours: some of them may belong to another VidraResource,
 // or to another program with the same name, and an apply would remove them.
-func withoutFirstOperator(live *unstructured.Unstructured) (managedFields any, changed bool, err error) {
+func withoutFirstOperator(live *unstructured.Unstructured) (managedFields []any, changed bool) {
 	changed = slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == owners.FirstOperator })
-	return ownership.Without(live, owners.FirstOperator), changed, nil
+	return ownership.Without(live, owners.FirstOperator), changed
 }
