@@ -15,8 +15,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // VidraResources reads VidraResources.
@@ -99,7 +99,7 @@ func (p Program) noVidraResource(name string, all []*v1alpha1.VidraResource) err
 // name empty for a list.
 func (p Program) VidraResourceError(verb, name string, err error) error {
 	switch {
-	case object.LacksRight(err):
+	case ownership.LacksRight(err):
 		return fmt.Errorf("you may not %s VidraResources, which have no namespace: ask for a ClusterRoleBinding to a role with "+
 			"that right on %s, such as %s: %w", verb, v1alpha1.Resource.GroupResource(), roleFor(verb), err)
 	case apierrors.IsNotFound(err) && name != "" && !cluster.IsNoResource(err):

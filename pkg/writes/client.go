@@ -73,7 +73,7 @@ func (c *Client) annotate(ctx context.Context, of insight.Managed, annotations m
 	}
 	objects := c.dynamic.Resource(of.Resource).Namespace(of.ID.Namespace)
 	_, err = objects.Patch(ctx, of.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
-	if object.LacksRight(err) {
+	if ownership.LacksRight(err) {
 		return fmt.Errorf("you may not patch %s: ask for that right, or for an edit of the VidraResource: %w", of.ID, err)
 	} else if err != nil { // a policy or webhook may quote values
 		return fmt.Errorf("annotate %s: %w", of.ID, object.WithoutValues(err, c.questions.Disclosure(ctx, insight.TargetOf(of.ID))))

@@ -41,7 +41,7 @@ func (c *Client) WriteEdit(ctx context.Context, k *insight.Kept) error {
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsConflict(err):
 		return fmt.Errorf("%s was changed meanwhile, or refuses the text: run the command again: %w", what, object.WithoutValues(err, ownership.Disclosure{}))
-	case object.LacksRight(err):
+	case ownership.LacksRight(err):
 		return fmt.Errorf("you may not patch %s, which has the manifest: ask for the right, or for the change: %w", what, err)
 	}
 	return fmt.Errorf("patch %s: %w", what, object.WithoutValues(err, ownership.Disclosure{}))

@@ -209,7 +209,7 @@ func partError(verb string, key source.Key, err error) error {
 	if err == nil {
 		return nil
 	}
-	if object.LacksRight(err) {
+	if ownership.LacksRight(err) {
 		return fmt.Errorf("you may not %s %ss in namespace %s, which hold parts of the manifest: ask for the right, or name another namespace with --parts-namespace: %w",
 			verb, key.Kind, key.Namespace, err)
 	}

@@ -196,9 +196,6 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 // time, and is removed so that repeated errors have equal texts.
 var localPort = regexp.MustCompile(`\S+:\d+->`)
 
-// LacksRight reports whether the API server refused a request because the user lacks a right, rather than a policy or a webhook.
-func LacksRight(err error) bool { return ownership.LacksRight(err) }
-
 // WithoutValues returns an error with the text of Message. It wraps err.
 func WithoutValues(err error, known ownership.Disclosure) error {
 	if err == nil {

@@ -87,11 +87,12 @@ var advices = []advice{
 
 // Advice is the smallest step after the refusal; empty if only a change of the manifest or a new object is known to help.
 func (r Refusal) Advice() string {
+	paths := r.below()
+	for _, field := range r.Fields {
+		paths = append(paths, strings.Join(field, "."))
+	}
 	for _, a := range advices {
-		fits := a.field == "" || slices.ContainsFunc(r.Fields, func(field []string) bool {
-			path := strings.Join(field, ".")
-			return strings.HasPrefix(path, a.field)
-		}) || slices.ContainsFunc(r.below(), func(path string) bool { return strings.HasPrefix(path, a.field) })
+		fits := a.field == "" || slices.ContainsFunc(paths, func(path string) bool { return strings.HasPrefix(path, a.field) })
 		if a.kind != r.ID.GroupKind || !fits || !strings.Contains(r.Answer, a.answer) {
 			continue
 		}

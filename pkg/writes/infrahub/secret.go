@@ -139,7 +139,7 @@ func (k SecretKind) String() string { return k.noun }
 
 // secretError adds the next step of the user to an error about Secrets.
 func secretError(verb, namespace string, err error) error {
-	if object.LacksRight(err) {
+	if ownership.LacksRight(err) {
 		return fmt.Errorf("you may not %s Secrets in namespace %s: ask for the right, or name another namespace with --namespace: %w", verb, namespace, err)
 	}
 	return fmt.Errorf("%s Secrets in namespace %s: %w", verb, namespace, object.WithoutValues(err, ownership.Disclosure{})) // a policy may quote them
