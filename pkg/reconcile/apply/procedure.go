@@ -145,14 +145,6 @@ func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructur
 // the manifest.
 var ErrForeign = errors.New("it exists, and its annotation " + v1alpha1.ApplyAnnotation + " has Vidra change nothing of it")
 
-// leave returns an existing object that is to stay as it is. It fails for an object that another client created.
-func (p *procedure) leave(live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if !p.known.settings.Claimant.Applied(live) {
-		return nil, ErrForeign
-	}
-	return live, nil
-}
-
 // finish follows the apply that brought the object to its configuration.
 func (p *procedure) finish(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, err error) {
 	if p.known.settings.Additions.Policy == v1alpha1.AdditionsRevert {
@@ -201,7 +193,10 @@ func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, err
 func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, error) {
 	live := p.known.task.Cause.Found
 	if live != nil && p.known.task.Object.Apply.Leaves() {
-		return p.leave(live)
+		if !p.known.settings.Claimant.Applied(live) {
+			return nil, ErrForeign
+		}
+		return live, nil
 	}
 	if p.known.task.Why == plan.WhyChanged && live != nil {
 		// A field of owners that state no lasting wish would stay in the object if the manifest has dropped it.

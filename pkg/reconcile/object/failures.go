@@ -60,9 +60,9 @@ func kindTerminating(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "not allowed while custom resource definition is terminating")
 }
 
-// CRDTerminating refuses the apply of objects of a kind whose CustomResourceDefinition is being
+// crdTerminating refuses the apply of objects of a kind whose CustomResourceDefinition is being
 // deleted: the kind may come back, like an unserved kind.
-func CRDTerminating(gvk schema.GroupVersionKind) *Failure {
+func crdTerminating(gvk schema.GroupVersionKind) *Failure {
 	return &Failure{Reason: v1alpha1.ReasonKindUnavailable, Message: fmt.Sprintf(
 		"objects of the kind %s of %s can be deleted, but not applied, as while its CustomResourceDefinition is terminating: "+
 			"find out what blocks its deletion, and install it again", gvk.Kind, gvk.GroupVersion())}
@@ -72,7 +72,7 @@ func CRDTerminating(gvk schema.GroupVersionKind) *Failure {
 // the verb that a kind lacks whose CustomResourceDefinition is terminating.
 func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 	if slices.Equal(lacks, []string{"patch"}) {
-		return CRDTerminating(gvk)
+		return crdTerminating(gvk)
 	}
 	return &Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 		"objects of the kind %s of %s cannot be kept, because the API server offers no %s for them: take it out of the manifest",
@@ -82,15 +82,24 @@ func CannotBeKept(gvk schema.GroupVersionKind, lacks []string) *Failure {
 // IsAbsent reports whether an error says that the object name is absent. An absent resource is answered without details, and a text, for example of a
 // proxy, is no answer of the API server: the client adds the name to it.
 func IsAbsent(err error, name string) bool {
-	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == name
+	details := DetailsOf(err)
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) && details != nil && details.Name == name
 }
 
 // isAboutObject reports whether a NotFound error names an object, of any kind: the API server answers so where an object names another
 // one that must exist, such as the Role of a RoleBinding.
 func isAboutObject(err error) bool {
+	details := DetailsOf(err)
+	return details != nil && details.Name != ""
+}
+
+// DetailsOf returns the details in an answer of the API server; nil for another error.
+func DetailsOf(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != ""
+	if !errors.As(err, &status) {
+		return nil
+	}
+	return status.Status().Details
 }
 
 // Unanswered reports whether the API server may have executed a request that failed: the answer is missing,
@@ -128,9 +137,8 @@ func UnservedVersion(err error) string {
 // MissingNamespace reports whether an error means that the namespace of the object
 // is absent.
 func MissingNamespace(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
-		status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	details := DetailsOf(err)
+	return apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces"
 }
 
 // TerminatingNamespace refuses the apply of an object in a terminating namespace.
@@ -173,7 +181,7 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 	case errors.As(err, &own):
 		return own.AsFailure(err, known)
 	case kindTerminating(err):
-		return *CRDTerminating(gvk)
+		return *crdTerminating(gvk)
 	case KindGone(err):
 		return *NotServed(gvk)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -229,7 +237,7 @@ func Message(err error, known ownership.Disclosure) string {
 	for _, field := range schemaFields(err) {
 		fields = append(fields, FieldWithoutValues(field, known))
 	}
-	if details := status.Status().Details; details != nil {
+	if details := DetailsOf(err); details != nil {
 		for _, cause := range details.Causes {
 			if cause.Field != "" && cause.Field != noField { // a policy names none
 				fields = append(fields, FieldWithoutValues(cause.Field, known))
@@ -242,12 +250,12 @@ func Message(err error, known ownership.Disclosure) string {
 // invalidText names the fields that the API server calls invalid, and its reasons, without
 // the values that causeText leaves out; empty for another error.
 func invalidText(err error, known ownership.Disclosure) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+	details := DetailsOf(err)
+	if !apierrors.IsInvalid(err) || details == nil {
 		return ""
 	}
 	var parts []string
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range details.Causes {
 		text := causeText(cause.Field, known.Redact(cause.Message))
 		if cause.Field != "" && cause.Field != noField { // a policy names none
 			text = cause.Field + ": " + text

@@ -1,11 +1,8 @@
 package object
 
 import (
-	"errors"
 	"regexp"
 	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -61,12 +58,12 @@ const noField = "<nil>"
 // InvalidFields returns the fields that the API server calls invalid, as it writes them; nil for an answer in
 // another form.
 func InvalidFields(err error) []string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
+	details := DetailsOf(err)
+	if details == nil {
 		return nil
 	}
 	fields := []string{}
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range details.Causes {
 		fields = append(fields, cause.Field)
 	}
 	return fields

@@ -2,12 +2,10 @@ package owners
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -82,15 +80,11 @@ func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 // conflictIn returns a Conflict if a refused apply of wanted is in conflict with one of others that owns the field, except where the latest
 // manifest of that one has the same value. A manager that only has the name of a VidraResource is a manager like others.
 func conflictIn(refused error, live, wanted *unstructured.Unstructured, others []CoOwner) error {
-	var status apierrors.APIStatus
-	if !errors.As(refused, &status) || status.Status().Details == nil {
-		return refused
-	}
-	causes := status.Status().Details.Causes
-	if len(causes) == 0 {
+	details := object.DetailsOf(refused)
+	if details == nil || len(details.Causes) == 0 {
 		return refused // not a conflict of field managers
 	}
-	for _, cause := range causes {
+	for _, cause := range details.Causes {
 		if cause.Type != metav1.CauseTypeFieldManagerConflict {
 			return refused
 		}
@@ -120,12 +114,12 @@ type FieldConflict struct{ Field, Manager string }
 
 // FieldConflictsIn returns the fields of a conflict of field managers; none for another error.
 func FieldConflictsIn(conflict error) []FieldConflict {
-	var status apierrors.APIStatus
-	if !errors.As(conflict, &status) || status.Status().Details == nil {
+	details := object.DetailsOf(conflict)
+	if details == nil {
 		return nil
 	}
 	var all []FieldConflict
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range details.Causes {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
 			manager, _ := managerIn(cause.Message)
 			all = append(all, FieldConflict{strings.TrimPrefix(cause.Field, "."), manager})

@@ -226,7 +226,7 @@ func claimOf(claims []trigger.Claim, name string) (trigger.Claim, bool) {
 // object, for instance one that was restored from a backup without its status: its
 // manifest has the name of the object somewhere.
 func mayHold(vr *v1alpha1.VidraResource, at string, id object.Identity) bool {
-	return vr.Status.ObservedGeneration == 0 && vr.DeletionTimestamp.IsZero() && IsAt(vr, at) &&
+	return vr.Status.ObservedGeneration == 0 && vr.DeletionTimestamp.IsZero() && isAt(vr, at) &&
 		(strings.Contains(vr.Spec.Manifest, id.Name) || len(vr.Spec.ManifestFrom) > 0)
 }
 

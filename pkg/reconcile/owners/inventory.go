@@ -46,7 +46,7 @@ func EntryOf(vr *v1alpha1.VidraResource, id object.Identity) *v1alpha1.ManagedRe
 // listedIn returns the entry of the inventory through which HoldsObject lists an object, an entry with its UID first, or
 // nil.
 func listedIn(vr *v1alpha1.VidraResource, at string, id object.Identity, uid types.UID) *v1alpha1.ManagedResourceStatus {
-	here := IsAt(vr, at)
+	here := isAt(vr, at)
 	var named *v1alpha1.ManagedResourceStatus
 	for _, entries := range [][]v1alpha1.ManagedResourceStatus{vr.Status.ManagedResources, FirstInventory(vr)} {
 		for i := range entries {
@@ -61,8 +61,8 @@ func listedIn(vr *v1alpha1.VidraResource, at string, id object.Identity, uid typ
 	return named
 }
 
-// IsAt reports whether a cluster is, or may be, the destination of a VidraResource.
-func IsAt(vr *v1alpha1.VidraResource, at string) bool {
+// isAt reports whether a cluster is, or may be, the destination of a VidraResource.
+func isAt(vr *v1alpha1.VidraResource, at string) bool {
 	if access.IsLocal(vr.Spec.Destination.Server) {
 		return at == ""
 	}

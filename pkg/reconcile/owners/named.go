@@ -133,7 +133,7 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 			return
 		}
 		named, parsed, err := n.naming(ctx, vr, ids)
-		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !IsAt(vr, at)}
+		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !isAt(vr, at)}
 		for _, id := range ids {
 			if is := named(id); is || err != nil {
 				if receiver.Unknown, receiver.Empty = err, source.IsEmpty(err); is {

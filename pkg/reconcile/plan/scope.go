@@ -17,8 +17,6 @@ type Scope struct {
 	Resync bool
 	// Retry reports that failed objects are tried again.
 	Retry bool
-	// flush reports that it is time for the status to count reverts.
-	flush bool
 	// Suspects reports that it is time to compare the suspects of the backstop with the API server.
 	Suspects bool
 }
@@ -54,12 +52,11 @@ func DecideScope(in ScopeInput) Scope {
 	s.Sources = in.SourcesChanged || in.SourcesUnknown && s.Resync
 	s.Changed = respecified || s.Sources
 	s.Retry = s.Resync || in.Causes.All || in.Reread || in.Schedule.retryDue(in.Now)
-	s.flush = in.Schedule.FlushDue(in.Now)
 
 	heldBack := in.Observed != in.Generation
 	retries := s.Retry && !in.Schedule.Retry.IsZero()
 	// An uncaused reconcile considers all, except one that only reports reverts.
-	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !in.Causes.Report && !s.flush
+	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !in.Causes.Report && !in.Schedule.FlushDue(in.Now)
 	waited := !in.ProblemsUntil.IsZero() && due(in.ProblemsUntil)
 	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || waited || s.Resync || in.Causes.All || in.Causes.Gone || in.Reread || uncaused
 

@@ -46,7 +46,7 @@ func TestDecideScope(t *testing.T) {
 		},
 		"Flush": {
 			"The status counts reverts without considering all objects.",
-			func(in *ScopeInput) { in.Causes, in.Schedule.Flush = trigger.Causes{}, past }, Scope{Retry: true, flush: true},
+			func(in *ScopeInput) { in.Causes, in.Schedule.Flush = trigger.Causes{}, past }, Scope{Retry: true},
 		},
 		"FlushWaits": {
 			"It is not time to count them.", func(in *ScopeInput) { in.Schedule.Flush = future }, Scope{Retry: true},
