@@ -86,19 +86,15 @@ func (p *Planner) Checkup() {
 			o.checked, report.Unknown = "", true // another problem reports that it is not applied
 			continue
 		}
-		health, known := trigger.Health{}, o.answer.health != nil
 		o.checked = entry.Health
 		kept, found, synced := p.stored(d.Key)
-		seen, evaluated := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(d.ID.GroupKind))
-		evaluated = evaluated && found && synced
-		if known && (!evaluated || !o.answer.read && o.observation != observed) {
-			health = *o.answer.health
-		} else { // the answer may be older: the first event of a watch may show an object that is Current by then, which is no change
-			health, known = seen, evaluated
-			if known {
-				o.Sighting = Sighting{Exists: true}
-				entry.Succeeded = trigger.Succeeded(kept)
-			}
+		health, known := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(d.ID.GroupKind))
+		known = known && found && synced
+		if o.answer.health != nil && (!known || !o.answer.read && o.observation != observed) {
+			health, known = *o.answer.health, true
+		} else if known { // the answer may be older: the first event of a watch may show an object that is Current by then, which is no change
+			o.Sighting = Sighting{Exists: true}
+			entry.Succeeded = trigger.Succeeded(kept)
 		}
 		if known && health.Sensitive { // until it is applied
 			entry.Sensitive = true
@@ -122,12 +118,11 @@ func (p *Planner) Checkup() {
 			o.checked = v1alpha1.ObjectCurrent
 		}
 	}
-	if p.Settings.Watched {
+	if p.Settings.Watched { // the watches know from now on, and of an object that was read for its health, from its next event on
 		for _, o := range s.Objects.Manifest {
-			if o.answer.read && p.healthUnknown(o) { // until its next event
-				continue
+			if !o.answer.read || !p.healthUnknown(o) {
+				o.answer = healthAnswer{}
 			}
-			o.answer = healthAnswer{} // the watches know from now on
 		}
 	}
 	if old := s.Health; old != nil && p.Now.Before(s.Schedule.health) && len(old.Ill) > 0 && len(report.Ill) > 0 &&
