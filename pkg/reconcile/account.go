@@ -68,10 +68,8 @@ func (p *pass) awaitRights(all bool) (missing map[access.Right]dynamic.Interface
 	if p.reconciler.grants == nil || p.applier.Client == nil { // nil if no request is sent
 		return nil
 	}
-	missing = maps.Clone(s.read.unreadable)
-	if missing == nil {
-		missing = map[access.Right]dynamic.Interface{}
-	}
+	missing = map[access.Right]dynamic.Interface{}
+	maps.Copy(missing, s.read.unreadable)
 	for o := range s.plan.Objects.All() {
 		if o.Problem == nil {
 			o.MissingRights = nil

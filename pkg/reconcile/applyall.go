@@ -208,19 +208,15 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 // replaceAll deletes the objects of a stage that are to be created anew. The status reports
 // it before, so that each is deleted only once, even if Vidra is restarted in between.
 func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
-	var replaced []int
-	for i, r := range results {
-		if r.Recreation.Delete != nil {
-			r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Recreation.Delete.GetUID())}
-			replaced = append(replaced, i)
-		}
-	}
-	if len(replaced) == 0 {
+	if len(results) == 0 {
 		return
 	}
+	for _, r := range results {
+		r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Recreation.Delete.GetUID())}
+	}
 	written := p.writeInventory(ctx)
-	p.applier.Parallel(len(replaced), func(i int) {
-		r := &results[replaced[i]]
+	p.applier.Parallel(len(results), func(i int) {
+		r := &results[i]
 		if r.Err = written; r.Err != nil {
 			return
 		}

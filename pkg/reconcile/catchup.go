@@ -72,13 +72,8 @@ func (is listedVersion) isOf(vr *v1alpha1.VidraResource) bool {
 // reached reports whether the cache shows a VidraResource in the state of the list, or a later one. The first call lists. It fails if
 // the LIST of VidraResources fails.
 func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr *v1alpha1.VidraResource) (bool, error) {
-	c.mu.Lock()
-	begun := c.listed != nil
-	c.mu.Unlock()
-	if !begun {
-		if _, err, _ := c.listing.Do("", func() (any, error) { return nil, c.list(ctx, of) }); err != nil {
-			return false, fmt.Errorf("list the VidraResources, as the cache may be behind the API server: %w", err)
-		}
+	if _, err, _ := c.listing.Do("", func() (any, error) { return nil, c.list(ctx, of) }); err != nil {
+		return false, fmt.Errorf("list the VidraResources, as the cache may be behind the API server: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,12 +152,12 @@ func (c *catchUp) awaits(e event.UpdateEvent) bool {
 	return is.unread && is.uid == e.ObjectOld.GetUID() && e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
 }
 
-// list reads the VidraResources of the API server.
+// list reads the VidraResources of the API server, once.
 func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error {
 	c.mu.Lock()
 	begun := c.listed != nil
 	c.mu.Unlock()
-	if begun { // by a call that has just ended
+	if begun {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catchUpTimeout)

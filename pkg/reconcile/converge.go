@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -204,10 +205,8 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 	p.plan.Now = time.Now()
 	if o.Desired == nil || o.Entry == nil { // it has left the manifest meanwhile, and is not removed yet
 		left := *o
-		left.Desired, left.Entry = one.task.Object, o.Entry
-		if o = &left; o.Entry == nil {
-			o.Entry = one.task.Known.Entry
-		}
+		left.Desired, left.Entry = one.task.Object, cmp.Or(o.Entry, one.task.Known.Entry)
+		o = &left
 	} else {
 		entry := *o.Entry // a reconcile may be reading the other one
 		o.Entry = &entry

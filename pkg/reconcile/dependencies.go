@@ -184,7 +184,7 @@ func (r *Reconciler) onDependency() handler.EventHandler {
 			if !is || !are {
 				return
 			}
-			if waitReason(before) != waitReason(after) {
+			if unreadiness("", before, nil) != unreadiness("", after, nil) { // the text that the dependents show
 				r.wakeDependents(ctx, after)
 			}
 			if before.Generation != after.Generation { // a deletion is a generation, too
@@ -193,9 +193,6 @@ func (r *Reconciler) onDependency() handler.EventHandler {
 		},
 	}
 }
-
-// waitReason is the text that the dependents of a VidraResource show of it.
-func waitReason(vr *v1alpha1.VidraResource) string { return unreadiness("", vr, nil) }
 
 // wakeDependents reconciles the VidraResources that depend on one.
 func (r *Reconciler) wakeDependents(ctx context.Context, on client.Object) {

@@ -130,11 +130,6 @@ func kubeconfigPlace(vr *v1alpha1.VidraResource, server string) string {
 	return "kubeconfig/" + string(vr.UID) + "/" + server
 }
 
-// depart forgets the destination of an owner that is gone.
-func (r *Reconciler) depart(owner trigger.Owner) {
-	r.clusters.Remove(owner, r.forgetCluster)
-}
-
 // forgetCluster forgets an unneeded remote cluster.
 func (r *Reconciler) forgetCluster(server string) {
 	r.Watches.RemoveCluster(server)

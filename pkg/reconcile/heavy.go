@@ -11,15 +11,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// keptBodies are the bodies of the objects of an owner, as long as they are reachable.
-type keptBodies struct{ objects []*plan.Object }
-
 // bodies are the bodies of the objects of a manifest.
 type bodies struct {
 	// weight is the weight of all objects.
 	weight int64
-	// kept counts the bodies; nil if they are few. dropped reports that they are gone, so that the manifest is read again by the next reconcile.
-	kept    *keptBodies
+	// kept counts the bodies until it is unreachable; nil if they are few. dropped reports that they are gone, so that the manifest is read again by the next reconcile.
+	kept    *[]*plan.Object
 	dropped bool
 }
 
@@ -35,8 +32,9 @@ func (r *Reconciler) keepBodies(s *ownerState) {
 		return
 	}
 	if r.heavy.KeepBodies(size) {
-		s.manifest.bodies.kept = &keptBodies{objects: s.plan.Objects.Manifest}
-		runtime.AddCleanup(s.manifest.bodies.kept, r.heavy.DropBodies, size)
+		kept := s.plan.Objects.Manifest
+		s.manifest.bodies.kept = &kept
+		runtime.AddCleanup(&kept, r.heavy.DropBodies, size)
 		return
 	}
 	for _, o := range s.plan.Objects.Manifest {

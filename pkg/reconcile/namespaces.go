@@ -12,10 +12,11 @@ import (
 )
 
 // isTerminating returns a function that reports whether a namespace is being deleted, from the cache, which is the cache of
-// the local cluster. It keeps its answers in known. Of another cluster, and with --namespaces, which excludes watches on
+// the local cluster. It keeps its answers. Of another cluster, and with --namespaces, which excludes watches on
 // Namespaces, the API server reports it when it refuses to create an object in the namespace. That is retried less and less
 // often, at the latest after limits.RetryMax, so that the end of such a namespace is noticed within that time.
-func (p *pass) isTerminating(known map[string]bool) func(ctx context.Context, namespace string) bool {
+func (p *pass) isTerminating() func(ctx context.Context, namespace string) bool {
+	known := map[string]bool{}
 	return func(ctx context.Context, namespace string) bool {
 		terminating, asked := known[namespace]
 		if !asked && namespace != "" && p.applier.Destination.Name() == "" && !p.applier.Settings.Allowed.LimitsNamespaces() {

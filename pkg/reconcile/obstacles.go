@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
@@ -68,11 +69,9 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 
 // awaitRefused enqueues the VidraResource at the end of refusals; missing are the rights whose roles are watched, too.
 func (p *pass) awaitRefused(missing map[access.Right]dynamic.Interface) {
-	roles := map[metawatch.Key]struct{}{}
+	roles := sets.New[metawatch.Key]()
 	for right := range missing {
-		for _, key := range rolesOf(right) {
-			roles[key] = struct{}{}
-		}
+		roles.Insert(rolesOf(right)...)
 	}
 	client := metadata.Interface(nil)
 	if destination, is := p.applier.Destination.(interface{ Metadata() metadata.Interface }); is {

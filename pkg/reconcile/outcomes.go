@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -118,16 +119,14 @@ func problemsOnlyIn(one, other v1alpha1.VidraResourceStatus) []v1alpha1.Problem 
 // line logs a line about an object, or counts it. It reports whether the line was logged.
 func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, now time.Time, values ...any) bool {
 	o.mu.Lock()
-	if o.objects == nil || now.Sub(o.cleaned) > outcomeForget {
+	if o.objects == nil {
+		o.objects = map[outcomeKey]*outcomeLimit{}
+	}
+	if now.Sub(o.cleaned) > outcomeForget {
 		o.cleaned = now
-		if o.objects == nil {
-			o.objects = map[outcomeKey]*outcomeLimit{}
-		}
-		for key, limit := range o.objects {
-			if limit.suppressed == 0 && now.Sub(limit.last) > outcomeForget {
-				delete(o.objects, key)
-			}
-		}
+		maps.DeleteFunc(o.objects, func(_ outcomeKey, limit *outcomeLimit) bool {
+			return limit.suppressed == 0 && now.Sub(limit.last) > outcomeForget
+		})
 	}
 	key := outcomeKey{vidraResource, object}
 	limit := o.objects[key]

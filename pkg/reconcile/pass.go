@@ -31,11 +31,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// additionsOf is the policy of a VidraResource.
-func (r *Reconciler) additionsOf(vr *v1alpha1.VidraResource) plan.Additions {
-	return plan.AdditionsOf(vr, r.Additions, r.tools())
-}
-
 // tools are the field managers of the clients that users work with.
 func (r *Reconciler) tools() ownership.Tools {
 	if r.PeopleTools == nil {
@@ -76,7 +71,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Assignment.Installation, Manager: r.Assignment.Installation.FieldManager(vr.Name), ShardLabels: r.Assignment.Installation.ShardLabelKeys(shards)},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 		GlassRoom: sync.OnceValue(s.glassRoom),
-		Additions: r.additionsOf(vr), Tools: r.tools(), Checks: s.checks, Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
+		Additions: plan.AdditionsOf(vr, r.Additions, r.tools()), Tools: r.tools(), Checks: s.checks, Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
 	p := &pass{
 		reconciler: r, state: s, before: s.plan.Status, shards: shards,
@@ -94,7 +89,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 		p.applier.LeftShard = p.leftShard
 	}
 	p.applier.Finder.MayTake, p.applier.Finder.IsSame = p.mayTake, p.isSame
-	p.plan.Terminating = p.isTerminating(map[string]bool{})
+	p.plan.Terminating = p.isTerminating()
 	return p
 }
 

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -254,7 +255,7 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	}
 	r.Watches.Release(owner)
 	r.Trigger.Release(owner)
-	r.depart(owner)
+	r.clusters.Remove(owner, r.forgetCluster)
 }
 
 // Known reports whether the operator has a state of a VidraResource. It takes the lock of all states.
@@ -270,8 +271,5 @@ func (r *Reconciler) endHeals(owner trigger.Owner) {
 
 // digestKeys returns the keys of the reconciler.
 func (r *Reconciler) digestKeys(ctx context.Context) (seal.Keys, error) {
-	if r.DigestKeys == nil {
-		return r.processKeys.Get(ctx)
-	}
-	return r.DigestKeys.Get(ctx)
+	return cmp.Or(r.DigestKeys, &r.processKeys).Get(ctx)
 }

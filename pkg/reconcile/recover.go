@@ -19,9 +19,13 @@ func (p *pass) recoverInventory() {
 	if !s.inventory.recovers || !p.plan.Scope.All || !p.applier.Settings.Watched {
 		return
 	}
+	watched := map[watchregistry.Key]*desired.Object{} // one object of each watch
+	for _, o := range s.plan.Objects.Manifest {
+		watched[p.applier.Settings.WatchKey(o.Desired.Key)] = o.Desired
+	}
 	found := map[object.Identity]*desired.Object{} // with an object of the same kind
-	for _, like := range p.watchedKinds() {
-		objs, synced := p.reconciler.Watches.List(p.applier.Settings.WatchKey(like.Key))
+	for key, like := range watched {
+		objs, synced := p.reconciler.Watches.List(key)
 		if !synced {
 			return // the watch has the VidraResource reconciled when it is
 		}
@@ -60,15 +64,6 @@ func (p *pass) listTransferred() {
 	}
 }
 
-// watchedKinds returns one object of each watch.
-func (p *pass) watchedKinds() map[watchregistry.Key]*desired.Object {
-	kinds := map[watchregistry.Key]*desired.Object{}
-	for _, o := range p.state.plan.Objects.Manifest {
-		kinds[p.applier.Settings.WatchKey(o.Desired.Key)] = o.Desired
-	}
-	return kinds
-}
-
 // lostInventory reports whether the VidraResource may have objects that its status lacks: the inventory was emptied before this
 // process began, and the status shows that Vidra connected to the destination before, or shows nothing.
 func (s *ownerState) lostInventory() bool {
@@ -90,14 +85,12 @@ func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 		u := s.plan.Objects.Unresolved[i]
 		why = &object.Failure{Reason: u.Why.Reason, Message: u.ID.String() + ": " + u.Why.Message}
 	}
-	switch {
-	case why != nil && lost:
+	if why != nil && lost {
 		return why
-	case why == nil || len(s.plan.Objects.Manifest) > 0:
-		for _, o := range s.plan.Objects.Manifest {
-			if o.Entry == nil {
-				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
-			}
+	}
+	for _, o := range s.plan.Objects.Manifest {
+		if o.Entry == nil {
+			o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
 		}
 	}
 	s.inventory.recovers = false

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -246,10 +247,8 @@ func (p *pass) saveRevision(ctx context.Context, got desired.Parts) {
 // recordRevision notes the manifest in the status as a revision, once all of it is applied. The content was saved before.
 func (p *pass) recordRevision(ctx context.Context) {
 	s, r := p.state, &p.state.revision
-	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.revision == "" || s.plan.Objects.Problems() > 0 {
-		return
-	}
-	if !p.reconciler.Kept.On() {
+	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.revision == "" ||
+		s.plan.Objects.Problems() > 0 || !p.reconciler.Kept.On() {
 		return
 	}
 	if !p.plan.VR.KeepsRevisions() {
@@ -262,10 +261,7 @@ func (p *pass) recordRevision(ctx context.Context) {
 		}
 		return
 	}
-	next := r.status.DeepCopy()
-	if next == nil {
-		next = &v1alpha1.RevisionStatus{}
-	}
+	next := cmp.Or(r.status.DeepCopy(), &v1alpha1.RevisionStatus{})
 	if number := p.recorded(s.manifest.revision); number != 0 {
 		next.Applied = number
 	} else if p.savedLate(ctx) {
@@ -351,14 +347,11 @@ func (p *pass) dropRevisions(ctx context.Context) bool {
 func (p *pass) revisionStatus() *v1alpha1.RevisionStatus {
 	r := &p.state.revision
 	is := r.status.DeepCopy()
-	if is != nil {
-		is.Waiting = nil
-	}
 	if p.plan.VR.RevisionTo() == 0 && p.waiting != nil && p.waiting.Reason == v1alpha1.ReasonRevisionHeld && r.waiting.Digest != "" {
-		if is == nil {
-			is = &v1alpha1.RevisionStatus{}
-		}
+		is = cmp.Or(is, &v1alpha1.RevisionStatus{})
 		is.Waiting = r.waiting.DeepCopy()
+	} else if is != nil {
+		is.Waiting = nil
 	}
 	return is
 }

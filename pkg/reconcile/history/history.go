@@ -97,7 +97,7 @@ func entryOf(owner string, change events.Change, now time.Time) (v1alpha1.Histor
 			e.User = display.Truncate(field.User, v1alpha1.MaxHistoryWriter)
 		}
 	}
-	if len(e.Values) > v1alpha1.MaxHistoryFields || len(strings.Join(e.Values, "")) > ownership.MaxWhole || !slices.ContainsFunc(e.Values, func(value string) bool { return value != "" }) {
+	if text := strings.Join(e.Values, ""); text == "" || len(text) > ownership.MaxWhole || len(e.Values) > v1alpha1.MaxHistoryFields {
 		e.Values = nil
 	}
 	return e, true

@@ -55,7 +55,7 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 const maxOthers = 48 << 10
 
 // withOthers removes the records beyond maxOthers from the entries of an inventory.
-func withOthers(entries []v1alpha1.ManagedResourceStatus) []v1alpha1.ManagedResourceStatus {
+func withOthers(entries []v1alpha1.ManagedResourceStatus) {
 	room := maxOthers
 	for i := range entries {
 		if e := &entries[i]; e.Others != "" {
@@ -64,7 +64,6 @@ func withOthers(entries []v1alpha1.ManagedResourceStatus) []v1alpha1.ManagedReso
 			}
 		}
 	}
-	return entries
 }
 
 // Changed reports whether a status is to be written, because it differs from the status before. New parts that an earlier version

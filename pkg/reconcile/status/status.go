@@ -265,10 +265,9 @@ func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
 		if plan.Tolerable(status, before, o.now) {
 			continue
 		}
-		message := fmt.Sprintf("Cannot watch the manifest in %s, which is read once in spec.interval meanwhile: %s: %s. Grant the ServiceAccount of Vidra list and watch on it",
-			name, status.Reason, status.Message)
-		if status.Reason != watchregistry.ReasonForbidden {
-			message = fmt.Sprintf("Cannot watch the manifest in %s, which is read once in spec.interval meanwhile: %s: %s", name, status.Reason, status.Message)
+		message := fmt.Sprintf("Cannot watch the manifest in %s, which is read once in spec.interval meanwhile: %s: %s", name, status.Reason, status.Message)
+		if status.Reason == watchregistry.ReasonForbidden {
+			message += ". Grant the ServiceAccount of Vidra list and watch on it"
 		}
 		all = append(all, object.ProblemOf(nil, v1alpha1.ReasonWatchFailed, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
 	}
