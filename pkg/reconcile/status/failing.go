@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -66,14 +65,10 @@ func Failing(before v1alpha1.VidraResourceStatus, failed []v1alpha1.Problem, now
 	after.Problems, more = bounded(all)
 	after.UnlistedProblems += more
 	reason, message := describe(inCondition(all, v1alpha1.ConditionReady), after.ManagedResources)
-	message = display.Truncate(message, maxCondition)
-	set := func(kind string, value metav1.ConditionStatus) metav1.Condition {
-		is := metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: after.ObservedGeneration}
-		meta.SetStatusCondition(&after.Conditions, is)
-		return is
-	}
-	set(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
-	after.DeployState, after.LastError = v1alpha1.DeployRunning, lastError(set(v1alpha1.ConditionReady, metav1.ConditionFalse), all, after.ManagedResources)
+	setCondition(&after, v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+	setCondition(&after, v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	ready := *meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	after.DeployState, after.LastError = v1alpha1.DeployRunning, lastError(ready, all, after.ManagedResources)
 	noteFirstReady(&before, &after, now)
 	return after
 }

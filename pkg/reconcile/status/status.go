@@ -111,16 +111,11 @@ func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedRes
 	}
 	after.Objects = int32(len(entries)) //nolint:gosec // bounded by the size of a manifest
 	after.DeployState = v1alpha1.DeployRunning
-	progressing := func(kind string, value metav1.ConditionStatus) {
-		meta.SetStatusCondition(&after.Conditions, metav1.Condition{
-			Type: kind, Status: value, ObservedGeneration: after.ObservedGeneration,
-			Reason: v1alpha1.ReasonProgressing, Message: "Applying the manifest",
-		})
-	}
-	progressing(v1alpha1.ConditionReconciling, metav1.ConditionTrue)
+	const message = "Applying the manifest"
+	setCondition(&after, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonProgressing, message)
 	if ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status == metav1.ConditionTrue {
-		progressing(v1alpha1.ConditionReady, metav1.ConditionFalse)
-		problem := object.ProblemOf(nil, v1alpha1.ReasonProgressing, "Applying the manifest", v1alpha1.ConditionReady)
+		setCondition(&after, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonProgressing, message)
+		problem := object.ProblemOf(nil, v1alpha1.ReasonProgressing, message, v1alpha1.ConditionReady)
 		problem.Since = metav1.NewTime(now.Truncate(time.Second))
 		var more int32
 		after.Problems, more = bounded(append([]v1alpha1.Problem{problem}, after.Problems...))
@@ -133,6 +128,13 @@ func Applying(before v1alpha1.VidraResourceStatus, entries []v1alpha1.ManagedRes
 // maxCondition is how many bytes the message of a condition has at most. The API
 // server refuses more than 32 KiB.
 const maxCondition = 8192
+
+// setCondition sets a condition of a status.
+func setCondition(status *v1alpha1.VidraResourceStatus, kind string, value metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: kind, Status: value, Reason: reason, Message: display.Truncate(message, maxCondition), ObservedGeneration: status.ObservedGeneration,
+	})
+}
 
 // Summarize makes the status of a VidraResource from the status before and from the
 // knowledge of a reconcile.
@@ -156,15 +158,10 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	if o.unread() { // nothing is known of those that were not listed
 		after.UnlistedProblems += before.UnlistedProblems
 	}
-	set := func(kind string, value metav1.ConditionStatus, reason, message string) {
-		meta.SetStatusCondition(&after.Conditions, metav1.Condition{
-			Type: kind, Status: value, Reason: reason, Message: display.Truncate(message, maxCondition), ObservedGeneration: after.ObservedGeneration,
-		})
-	}
 	// True while there are problems, and otherwise absent from the status.
 	standing := func(kind string, holds bool, reason, message string) {
 		if holds {
-			set(kind, metav1.ConditionTrue, reason, message)
+			setCondition(&after, kind, metav1.ConditionTrue, reason, message)
 		} else {
 			meta.RemoveStatusCondition(&after.Conditions, kind)
 		}
@@ -173,11 +170,11 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	fulfilled := func(kind, reason, message string) {
 		switch wrong, why := describe(inCondition(problems, kind), after.ManagedResources); {
 		case wrong == "":
-			set(kind, metav1.ConditionTrue, reason, message)
+			setCondition(&after, kind, metav1.ConditionTrue, reason, message)
 		case kind == v1alpha1.ConditionHealthy && wrong == v1alpha1.ReasonStarting:
-			set(kind, metav1.ConditionUnknown, wrong, why)
+			setCondition(&after, kind, metav1.ConditionUnknown, wrong, why)
 		default:
-			set(kind, metav1.ConditionFalse, wrong, why)
+			setCondition(&after, kind, metav1.ConditionFalse, wrong, why)
 		}
 	}
 	// The first one in a new status.
@@ -186,7 +183,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		if o.watched {
 			fulfilled(v1alpha1.ConditionWatching, v1alpha1.ReasonSynced, fmt.Sprintf("All kinds are watched (%d)", len(o.watches)))
 		} else {
-			set(v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false")
+			setCondition(&after, v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false")
 		}
 		reason, message := describe(inCondition(problems, v1alpha1.ConditionUnmatchedIgnoreRules), nil)
 		standing(v1alpha1.ConditionUnmatchedIgnoreRules, reason != "", reason, message)
@@ -200,9 +197,9 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	}
 	if !o.unread() || o.Compared {
 		if reason, message := describe(inCondition(problems, v1alpha1.ConditionDrifted), after.ManagedResources); reason != "" {
-			set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+			setCondition(&after, v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
 		} else if !o.unjudged || o.unread() {
-			set(v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonInSync, "")
+			setCondition(&after, v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonInSync, "")
 		}
 	}
 	standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
