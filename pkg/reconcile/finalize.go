@@ -35,18 +35,16 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	objects := len(s.plan.Objects.Inventory())
 	p.noteDeletion(objects)
-	if p.plan.VR.Spec.Suspend && !p.plan.VR.Orphans() && objects > 0 {
-		return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
-			"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
-				"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", objects)})
-	}
 	if objects > 0 && !p.plan.VR.Orphans() {
+		if p.plan.VR.Spec.Suspend {
+			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
+				"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
+					"set spec.suspend to false to remove them, or spec.deletionPolicy to Orphan to leave them in place", objects)})
+		}
 		if why := p.uninstalling(ctx); why != "" {
 			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
 				"the VidraResource is being deleted, and its objects (%d) stay, because %s", objects, why)})
 		}
-	}
-	if objects > 0 && !p.plan.VR.Orphans() {
 		if why, until := p.dependents(ctx); why != nil {
 			result, err := p.block(ctx, *why)
 			if left := max(time.Until(until), time.Millisecond); result.RequeueAfter == 0 || left < result.RequeueAfter {
