@@ -133,7 +133,7 @@ func (r *Reconciler) handOver(h trigger.Heal) {
 // sources. The lane must be locked.
 func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.VidraResource) bool {
 	_, held := r.Assignment.Installation.HeldByAnother(vr)
-	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || r.states.of(owner) != s || !r.states.isOf(s, vr) {
+	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || !r.states.uses(owner, s, vr) {
 		return false
 	}
 	if s.plan.Read.Generation != vr.Generation || s.plan.Read.Stalled != nil || s.manifest.bodies.dropped || s.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Provenance.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +98,7 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 // flushEvents records the Events of a reconcile whose status write failed.
 func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	regarding := corev1.ObjectReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: cmp.Or(s.plan.UID, s.outdated),
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: s.plan.UID,
 	}
 	r.record(owner, regarding, s.plan.Status, s.plan.Status, s.plan.PendingEvents)
 	s.plan.PendingEvents = nil

@@ -1,18 +1,12 @@
 package reconcile
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
-
-// restoreInterval is the least time between two restorations of a status that another
-// client wrote: two clients that overwrite each other must not do so without end.
-const restoreInterval = 5 * time.Second
 
 // foreignStatus reports whether an update of a VidraResource is an update of its status by another client. It is a predicate
 // of the controller.

@@ -15,7 +15,8 @@ import (
 type bodies struct {
 	// weight is the weight of all objects.
 	weight int64
-	// kept counts the bodies until it is unreachable; nil if they are few. dropped reports that they are gone, so that the manifest is read again by the next reconcile.
+	// kept counts the bodies until it is unreachable; nil if they are few. dropped reports that they are gone, so that the manifest is read again by the
+	// next reconcile.
 	kept    *[]*plan.Object
 	dropped bool
 }
@@ -53,7 +54,7 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	}
 	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others && !causes.Report
 	switch {
-	case s == nil, s.plan.UID != vr.UID, s.plan.Read.Generation != vr.Generation, s.plan.Read.Again, s.manifest.bodies.dropped:
+	case s == nil, !s.isOf(vr), s.plan.Read.Generation != vr.Generation, s.plan.Read.Again, s.manifest.bodies.dropped:
 		return len(vr.Spec.ManifestFrom) > 0 || len(vr.Spec.Manifest) > limits.LightText || manifest.Weight(vr.Spec.Manifest) > limits.LightWeight
 	case full:
 		return len(vr.Spec.ManifestFrom) > 0 || s.manifest.bodies.weight > limits.LightWeight

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/healthcheck"
@@ -48,8 +45,8 @@ type ownerState struct {
 	plan plan.State
 	// lane orders the work on the VidraResource.
 	lane lane
-	// outdated is the UID if the state is to be made anew, from the cache.
-	outdated types.UID
+	// outdated reports that the state is to be made anew, from the cache.
+	outdated bool
 	// attempt is the reconcile that runs, or ran last.
 	attempt attempt
 	// manifest is the manifest whose objects plan has, read are the last attempts to read it, and revision has its revisions.
@@ -117,6 +114,11 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 	return s
 }
 
+// isOf reports whether the state belongs to a VidraResource. The lock of all states must be held, or the VidraResource be reconciled.
+func (s *ownerState) isOf(vr *v1alpha1.VidraResource) bool {
+	return s.plan.UID == vr.UID && !s.outdated
+}
+
 // inherit adopts the unreported results of a former state, and its knowledge about the inventory, the finalizer and the deletion.
 func (s *ownerState) inherit(old *ownerState) {
 	s.checks = old.checks
@@ -129,7 +131,7 @@ func (s *ownerState) inherit(old *ownerState) {
 // ownerStates has the states of all VidraResources, and the reconciles and heals that work on them. The zero value is ready. It is safe for
 // concurrent use.
 type ownerStates struct {
-	// mu guards all and ended, and the UIDs and the writes of each state.
+	// mu guards all and ended, and outdated of each state.
 	mu  sync.Mutex
 	all map[trigger.Owner]*ownerState
 	// ended reports that no reconcile begins any more; running are those that run. None is
@@ -185,7 +187,7 @@ func (s *ownerStates) list() map[trigger.Owner]*ownerState {
 func (s *ownerStates) current(owner trigger.Owner, vr *v1alpha1.VidraResource) *ownerState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if is := s.all[owner]; is != nil && is.plan.UID == vr.UID && !is.writes.Outdated(is.plan.Status, vr) {
+	if is := s.all[owner]; is != nil && is.isOf(vr) && !is.writes.Outdated(is.plan.Status, vr) {
 		return is
 	}
 	return nil
@@ -199,18 +201,18 @@ func (s *ownerStates) renew(owner trigger.Owner, vr *v1alpha1.VidraResource, key
 		s.all = map[trigger.Owner]*ownerState{}
 	}
 	is := newOwnerState(vr, keys)
-	if old := s.all[owner]; old != nil && cmp.Or(old.plan.UID, old.outdated) == vr.UID {
+	if old := s.all[owner]; old != nil && old.plan.UID == vr.UID {
 		is.inherit(old)
 	}
 	s.all[owner] = is
 	return is
 }
 
-// isOf reports whether a state belongs to a VidraResource, and is still in use.
-func (s *ownerStates) isOf(is *ownerState, vr *v1alpha1.VidraResource) bool {
+// uses reports whether a state belongs to a VidraResource, and is still in use.
+func (s *ownerStates) uses(owner trigger.Owner, is *ownerState, vr *v1alpha1.VidraResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return is.plan.UID == vr.UID
+	return s.all[owner] == is && is.isOf(vr)
 }
 
 // restart has the next reconcile of a VidraResource begin from the contents of the cache.
@@ -218,7 +220,7 @@ func (s *ownerStates) restart(owner trigger.Owner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if is := s.all[owner]; is != nil {
-		is.plan.UID, is.outdated = "", cmp.Or(is.plan.UID, is.outdated)
+		is.outdated = true
 	}
 }
 
@@ -234,42 +236,5 @@ func (s *ownerStates) seen(vr *v1alpha1.VidraResource) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is := s.all[trigger.Owner{Name: vr.Name}]
-	return is != nil && is.plan.UID == vr.UID && is.writes.Seen(vr.ResourceVersion)
-}
-
-// toRestore reports whether a status that another client wrote is to be written again now; if only at a later time, it returns that.
-func (s *ownerStates) toRestore(is *ownerState, now time.Time) (due bool, later time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !is.writes.Foreign {
-		return false, time.Time{}
-	}
-	if at := is.writes.Restored.Add(restoreInterval); now.Before(at) {
-		return false, at
-	}
-	is.writes.Foreign = false
-	return true, time.Time{}
-}
-
-// restored notes the end of the write of a status that another client had written.
-func (s *ownerStates) restored(is *ownerState, now time.Time, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if is.writes.Foreign = is.writes.Foreign || err != nil; err == nil {
-		is.writes.Restored = now
-	}
-}
-
-// beginWrite notes that this process is about to write a status.
-func (s *ownerStates) beginWrite(is *ownerState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	is.writes.Begin()
-}
-
-// endWrite notes the version that the write of a status has made; empty if it failed. It reports whether another client wrote meanwhile.
-func (s *ownerStates) endWrite(is *ownerState, version string) (foreign bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return is.writes.End(version)
+	return is != nil && is.isOf(vr) && is.writes.Seen(vr.ResourceVersion)
 }

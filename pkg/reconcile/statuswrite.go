@@ -79,7 +79,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	s.plan.Objects.ForgetUnused()
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
-	restores, later := p.reconciler.states.toRestore(s, p.plan.Now)
+	restores, later := s.writes.ToRestore(p.plan.Now)
 	wakes := append(p.plan.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
 	if p.waiting != nil {
 		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
@@ -102,7 +102,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	if writes {
 		err := p.writeStatus(ctx, foreign, after)
 		if foreign != nil {
-			p.reconciler.states.restored(s, p.plan.Now, err)
+			s.writes.EndRestore(p.plan.Now, err)
 		}
 		if err != nil {
 			s.plan.PendingEvents = append(changes, s.plan.PendingEvents...)
@@ -150,7 +150,7 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: p.plan.VR.Name, ResourceVersion: p.plan.VR.ResourceVersion}}
 	changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
 	p.reconciler.Inventories.Write(p.plan.VR.Name, written.ManagedResources)
-	p.reconciler.states.beginWrite(s)
+	s.writes.Begin()
 	s.lane.apart(func() {
 		err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
 			return p.reconciler.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
@@ -160,7 +160,7 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	if err != nil {
 		version = ""
 	}
-	if p.reconciler.states.endWrite(s, version) {
+	if s.writes.End(version) {
 		p.reconciler.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
 	}
 	p.noteConflict(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -13,30 +14,41 @@ import (
 // of the VidraResource may be late. Afterwards, another client has written it.
 const handoverTime = time.Minute
 
+// restoreInterval is the least time between two restorations of a status that another
+// client wrote: two clients that overwrite each other must not do so without end.
+const restoreInterval = 5 * time.Second
+
 // maxWrites is how many own writes of a status are remembered whose events are still to come.
 const maxWrites = 64
 
-// Writes distinguishes the writes of a status by this process from the writes of other clients. The lock of all states guards it.
+// Writes distinguishes the writes of a status by this process from the writes of other clients. Its methods are safe for concurrent use with Seen.
 type Writes struct {
 	// Begun is when this process read the status, in the version Read. Written reports that it has
 	// written it since, and attempted that it may have.
 	Begun              time.Time
 	Read               string
 	Written, attempted bool
+
+	// mu guards the fields below.
+	mu sync.Mutex
 	// Own are the resourceVersions that own writes made and events are still to show, oldest first.
 	Own []string
 	// Writing is whether a write is under way; during are the versions that events showed
 	// meanwhile.
 	Writing bool
 	during  []string
-	// Foreign is whether another client wrote the status since Restored, which is when
+	// Foreign is whether another client wrote the status since restored, which is when
 	// this process last wrote it again.
 	Foreign  bool
-	Restored time.Time
+	restored time.Time
 }
 
 // Begin notes that a write begins.
-func (w *Writes) Begin() { w.Writing, w.attempted = true, true }
+func (w *Writes) Begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Writing, w.attempted = true, true
+}
 
 // Precondition returns the resourceVersion that a write requires, as the cache has it; empty after the first write. The cache
 // may be older than the writes of an operator before this one.
@@ -59,6 +71,8 @@ func (w *Writes) Outdated(read v1alpha1.VidraResourceStatus, vr *v1alpha1.VidraR
 // Seen notes an event that shows another status, and reports whether another client wrote
 // it.
 func (w *Writes) Seen(version string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if i := slices.Index(w.Own, version); i >= 0 {
 		w.Own = w.Own[i+1:] // events arrive in the order of the writes
 		return false
@@ -74,6 +88,8 @@ func (w *Writes) Seen(version string) bool {
 // End notes the end of a write, and the version that it made; empty if it failed. It reports
 // whether another client wrote meanwhile.
 func (w *Writes) End(version string) (foreign bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	shown := false
 	for _, during := range w.during {
 		shown = shown || during == version
@@ -86,6 +102,29 @@ func (w *Writes) End(version string) (foreign bool) {
 		w.Own = w.Own[max(0, len(w.Own)-maxWrites):]
 	}
 	return foreign
+}
+
+// ToRestore reports whether a status that another client wrote is to be written again now; if only at a later time, it returns that.
+func (w *Writes) ToRestore(now time.Time) (due bool, later time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.Foreign {
+		return false, time.Time{}
+	}
+	if at := w.restored.Add(restoreInterval); now.Before(at) {
+		return false, at
+	}
+	w.Foreign = false
+	return true, time.Time{}
+}
+
+// EndRestore notes the end of the write of a status that another client had written.
+func (w *Writes) EndRestore(now time.Time, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Foreign = w.Foreign || err != nil; err == nil {
+		w.restored = now
+	}
 }
 
 // Same reports whether two statuses are the same for the API server, which keeps
