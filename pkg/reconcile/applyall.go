@@ -141,10 +141,7 @@ func (p *pass) await(t plan.Task) (begun plan.Task, done bool) {
 }
 
 func (r *Reconciler) limit() int {
-	if r.Parallel > 0 {
-		return r.Parallel
-	}
-	return plan.DefaultParallel
+	return cmp.Or(r.Parallel, plan.DefaultParallel)
 }
 
 // preflightAll reads the objects whose first apply was impossible, and takes from the plan those where it

@@ -102,7 +102,12 @@ func (s *ownerState) glassRoom() *plan.BreakGlassRoom {
 
 // newPass returns a reconcile that has entered the lane of the VidraResource.
 func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, causes trigger.Causes, keys seal.Keys) *pass {
-	s, first := r.ownerState(owner, vr, keys)
+	s := r.states.current(owner, vr)
+	first := s == nil
+	if first {
+		r.endHeals(owner) // what they report is inherited
+		s = r.states.renew(owner, vr, keys)
+	}
 	s.lane.enter()
 	shards := v1alpha1.ShardsOf(vr, r.Assignment.Shard)
 	if !slices.Equal(shards, s.plan.Provenance.Shards) {

@@ -230,15 +230,6 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	return p.run(ctx)
 }
 
-// ownerState finds or makes the state of a VidraResource.
-func (r *Reconciler) ownerState(owner trigger.Owner, vr *v1alpha1.VidraResource, keys seal.Keys) (s *ownerState, first bool) {
-	if s := r.states.current(owner, vr); s != nil {
-		return s, false
-	}
-	r.endHeals(owner) // what they report is inherited
-	return r.states.renew(owner, vr, keys), true
-}
-
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
 	r.states.forget(owner)
