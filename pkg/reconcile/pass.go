@@ -17,7 +17,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/healthcheck"
-	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
@@ -30,14 +29,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
-
-// tools are the field managers of the clients that users work with.
-func (r *Reconciler) tools() ownership.Tools {
-	if r.PeopleTools == nil {
-		return ownership.DefaultTools
-	}
-	return r.PeopleTools
-}
 
 // pass is one reconcile of one VidraResource.
 type pass struct {
@@ -71,7 +62,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Assignment.Installation, Manager: r.Assignment.Installation.FieldManager(vr.Name), ShardLabels: r.Assignment.Installation.ShardLabelKeys(shards)},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
 		GlassRoom: sync.OnceValue(s.glassRoom),
-		Additions: plan.AdditionsOf(vr, r.Additions, r.tools()), Tools: r.tools(), Checks: s.checks, Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
+		Additions: plan.AdditionsOf(vr, r.Additions, r.PeopleTools), Tools: r.PeopleTools, Checks: s.checks, Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
 	p := &pass{
 		reconciler: r, state: s, before: s.plan.Status, shards: shards,

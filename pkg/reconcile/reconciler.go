@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -71,7 +70,7 @@ type Reconciler struct {
 	// Additions is the policy for the additions of users to objects where spec.drift.additions
 	// is unset. Defaults to Keep.
 	Additions v1alpha1.AdditionsPolicy
-	// PeopleTools are the field managers of the clients that users work with. Defaults to ownership.DefaultTools.
+	// PeopleTools are the field managers of the clients that users work with.
 	PeopleTools ownership.Tools
 	// Watches, Index and Trigger report the changes of the objects.
 	Watches Watches
@@ -81,8 +80,7 @@ type Reconciler struct {
 	Inventories *status.Inventories
 	// Recorder writes Events.
 	Recorder Recorder
-	// DigestKeys seal the digests of sensitive objects in the status. Optional: without
-	// them a key of the process is used.
+	// DigestKeys seal the digests of sensitive objects in the status.
 	DigestKeys *seal.Store
 	// Metrics count the work. Optional.
 	Metrics *metrics.Metrics
@@ -110,8 +108,6 @@ type Reconciler struct {
 
 	// states are the states of the VidraResources.
 	states ownerStates
-	// processKeys are the keys of this process, used if DigestKeys is nil.
-	processKeys seal.Store
 	// flushing is held during the report of the last results of reconciles.
 	flushing sync.Mutex
 	// gate bounds the objects with requests in flight; nil without bounds.
@@ -191,7 +187,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	exit = sync.OnceFunc(exit)
 	defer exit()
 	exitHeavy := func() {}
-	keys, err := r.digestKeys(ctx)
+	keys, err := r.DigestKeys.Get(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -258,9 +254,4 @@ func (r *Reconciler) endHeals(owner trigger.Owner) {
 	if s := r.states.of(owner); s != nil {
 		s.lane.close()
 	}
-}
-
-// digestKeys returns the keys of the reconciler.
-func (r *Reconciler) digestKeys(ctx context.Context) (seal.Keys, error) {
-	return cmp.Or(r.DigestKeys, &r.processKeys).Get(ctx)
 }

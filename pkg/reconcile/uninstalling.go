@@ -58,7 +58,7 @@ func (d *definitionState) beingDeleted(ctx context.Context, api metadata.Interfa
 // uninstalling returns the sign that the deletion of the VidraResource is a consequence of the deletion of Vidra itself, or empty:
 // then its objects stay. It asks only of a VidraResource that is being deleted.
 func (p *pass) uninstalling(ctx context.Context) string {
-	if p.plan.VR.DeletionTimestamp.IsZero() || p.reconciler.Metadata == nil {
+	if p.plan.VR.DeletionTimestamp.IsZero() {
 		return ""
 	}
 	if p.state.deletion.seen.IsZero() {
