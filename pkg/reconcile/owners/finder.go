@@ -103,8 +103,9 @@ func (a *Finder) Identified(ctx context.Context, key trigger.ObjectKey, live *un
 
 // Conflicting is CoOwners for an object whose apply fails for a conflict: the wish of each is known from its latest manifest.
 func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
-	all, err := a.CoOwners(ctx, key, live)
-	lookup := Lookup{Cache: a.VidraResources, Elsewhere: a.Elsewhere}
+	lookup := a.lookup()
+	all, err := a.coOwners(ctx, key, live, lookup)
+	lookup.next()
 	for i := range all {
 		if vr, _, err := lookup.Get(ctx, all[i].Name); err == nil && vr != nil {
 			id := object.IdentityIn(live)
@@ -125,10 +126,16 @@ func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *u
 //
 // It fails if the cache is unreadable.
 func (a *Finder) CoOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
+	return a.coOwners(ctx, key, live, a.lookup())
+}
+
+// lookup returns a Lookup of VidraResources.
+func (a *Finder) lookup() *Lookup { return &Lookup{Cache: a.VidraResources, Elsewhere: a.Elsewhere} }
+
+func (a *Finder) coOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, lookup *Lookup) ([]CoOwner, error) {
 	claims := slices.DeleteFunc(a.Index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.Claimant.Owner })
 	marks := a.Claimant.marksOn(live)
 	var owners []CoOwner
-	lookup := Lookup{Cache: a.VidraResources, Elsewhere: a.Elsewhere}
 	for _, name := range a.ordered(a.candidates(marks, claims, live), marks) { // none of nearly every object
 		vr, elsewhere, err := lookup.Get(ctx, name)
 		if err != nil {
@@ -202,9 +209,14 @@ func (a *Finder) candidates(m marks, claims []trigger.Claim, live *unstructured.
 
 // ordered returns names, those first whose field managers applied the object: a Lookup asks the API server for few.
 func (a *Finder) ordered(names map[string]bool, m marks) []string {
+	applied := map[string]bool{}
+	for manager := range m.managers {
+		name, _ := v1alpha1.ParseFieldManager(manager)
+		applied[name] = true
+	}
 	return slices.SortedFunc(maps.Keys(names), func(x, y string) int {
 		rank := func(name string) int {
-			if m.managers[a.Claimant.Installation.FieldManager(name)] {
+			if applied[name] || m.managers[a.Claimant.Installation.FieldManager(name)] {
 				return 0
 			}
 			return 1

@@ -138,10 +138,14 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
 	defer cancel()
 	var members []Member
-	var failed error
+	var failed error // the first failure: the others have the same cause
+	lookup := a.lookup()
 	err := visitContents(ctx, at, container, func(content cluster.Content) {
-		others, ours, err := a.ownersOf(ctx, at, content)
-		failed = errors.Join(failed, err)
+		var others []string
+		var ours bool
+		if failed == nil {
+			others, ours, failed = a.ownersOf(ctx, at, content, lookup.next())
+		}
 		content.ManagedFields = nil // the largest part of an object that is kept until all are known
 		m := Member{Content: content, Ours: ours}
 		if len(others) > 0 {
@@ -225,7 +229,7 @@ func visitContents(ctx context.Context, at Containers, container *unstructured.U
 }
 
 // ownersOf returns the other owners of an object in a container, and reports whether it is ours.
-func (a *Finder) ownersOf(ctx context.Context, at Containers, content cluster.Content) (others []string, ours bool, err error) {
+func (a *Finder) ownersOf(ctx context.Context, at Containers, content cluster.Content, lookup *Lookup) (others []string, ours bool, err error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(content.PartialObjectMetadata)
 	if err != nil {
 		return nil, false, err
@@ -233,7 +237,7 @@ func (a *Finder) ownersOf(ctx context.Context, at Containers, content cluster.Co
 	live := &unstructured.Unstructured{Object: fields}
 	live.SetGroupVersionKind(content.GVR.GroupVersion().WithKind(content.Kind))
 	key := trigger.ObjectKey{Cluster: at.Name(), GVR: content.GVR, Namespace: content.Namespace, Name: content.Name}
-	all, err := a.AllOwners(ctx, key, live)
+	all, err := a.allOwners(ctx, key, live, lookup)
 	for _, other := range all {
 		name := "field manager " + other.Manager
 		if other.Name != "" {

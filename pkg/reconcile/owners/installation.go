@@ -31,7 +31,11 @@ func (s *Claimant) OwnersElsewhere(key trigger.ObjectKey, live *unstructured.Uns
 
 // AllOwners returns the other owners of an object that is to be removed, of all installations.
 func (a *Finder) AllOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) ([]CoOwner, error) {
-	others, err := a.CoOwners(ctx, key, live)
+	return a.allOwners(ctx, key, live, a.lookup())
+}
+
+func (a *Finder) allOwners(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, lookup *Lookup) ([]CoOwner, error) {
+	others, err := a.coOwners(ctx, key, live, lookup)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package owners
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,14 +14,25 @@ import (
 // most; who may edit it can write any number of further names.
 const maxElsewhere = 2 * MaxOwners
 
+// maxAnswers is how many answers of the API server a Lookup keeps.
+const maxAnswers = 2 * maxElsewhere
+
 // Lookup reads the VidraResources that an object names: from the cache, and VidraResources of other shards, which the cache
-// lacks, from the API server. The next ones after maxElsewhere count as absent.
+// lacks, from the API server, once each. The next ones after maxElsewhere count as absent.
 type Lookup struct {
 	Cache client.Reader
 	// Elsewhere is nil where the cache has all VidraResources.
 	Elsewhere client.Reader
 
-	asked int
+	// asked is the number of names of the present object that the API server was asked for, answers are its latest answers; nil for absent ones.
+	asked   int
+	answers map[string]*v1alpha1.VidraResource
+}
+
+// next begins with the names of another object.
+func (l *Lookup) next() *Lookup {
+	l.asked = 0
+	return l
 }
 
 // Get returns a VidraResource, which must stay as it is, and reports whether it belongs to another shard; nil if it
@@ -31,9 +43,19 @@ func (l *Lookup) Get(ctx context.Context, name string) (vr *v1alpha1.VidraResour
 		return vr, false, err
 	}
 	l.asked++
-	vr = &v1alpha1.VidraResource{}
-	if err := l.Elsewhere.Get(ctx, client.ObjectKey{Name: name}, vr); err != nil {
-		return nil, false, client.IgnoreNotFound(err)
+	vr, known := l.answers[name]
+	if !known {
+		vr = &v1alpha1.VidraResource{}
+		switch err := l.Elsewhere.Get(ctx, client.ObjectKey{Name: name}, vr); {
+		case apierrors.IsNotFound(err):
+			vr = nil
+		case err != nil:
+			return nil, false, err
+		}
+		if l.answers == nil || len(l.answers) == maxAnswers {
+			l.answers = map[string]*v1alpha1.VidraResource{}
+		}
+		l.answers[name] = vr
 	}
-	return vr, true, nil
+	return vr, vr != nil, nil
 }

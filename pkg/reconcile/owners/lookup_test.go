@@ -45,6 +45,9 @@ func TestLookup(t *testing.T) {
 	vr, _, err = l.Get(t.Context(), "api")
 	require.NoError(t, err)
 	require.Nil(t, vr, "it comes too late")
+	vr, _, err = l.next().Get(t.Context(), "api")
+	require.NoError(t, err)
+	require.NotNil(t, vr, "each object has its own names")
 	l.Elsewhere = nil
 	vr, _, err = l.Get(t.Context(), "web")
 	require.NoError(t, err)
@@ -59,8 +62,10 @@ func TestOwnersAreAskedForInOrder(t *testing.T) {
 	for i := range maxElsewhere {
 		names[fmt.Sprintf("forged-%d", i)] = true
 	}
-	ordered := a.ordered(names, marks{managers: map[string]bool{"vidra/zeta": true}})
-	require.Equal(t, "zeta", ordered[0])
-	require.True(t, slices.IsSorted(ordered[1:]))
-	require.Len(t, ordered, len(names))
+	for _, manager := range []string{"vidra/zeta", v1alpha1.Installation("east").FieldManager("zeta")} {
+		ordered := a.ordered(names, marks{managers: map[string]bool{manager: true}})
+		require.Equal(t, "zeta", ordered[0])
+		require.True(t, slices.IsSorted(ordered[1:]))
+		require.Len(t, ordered, len(names))
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -330,7 +331,21 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 		return nil, err
 	}
 	n.latest = latest
+	n.forgetGone(ctx, latest)
 	return latest.all, nil
+}
+
+// forgetGone forgets the manifests of VidraResources that a list and the cache lack. No reconcile forgets those of other shards.
+func (n *Named) forgetGone(ctx context.Context, latest listing) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.manifests, func(name string, _ manifest) bool {
+		if _, listed := latest.all[name]; listed {
+			return false
+		}
+		vr, err := Cached(ctx, n.Cache, name)
+		return vr == nil && err == nil
+	})
 }
 
 // turn returns the channel that has room for one list at a time.

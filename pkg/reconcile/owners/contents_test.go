@@ -1,0 +1,118 @@
+package owners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// countingReader counts the reads, which fail with an error if there is one.
+type countingReader struct {
+	client.Reader
+	reads int
+	err   error
+}
+
+func (c *countingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if c.reads++; c.err != nil {
+		return c.err
+	}
+	return c.Reader.Get(ctx, key, obj, opts...)
+}
+
+// pages is a cluster whose namespaces have a number of ConfigMaps of the VidraResource bank.
+type pages int
+
+func (pages) Name() string { return "" }
+
+func (pages) VisitKind(context.Context, schema.GroupVersionResource, string, func(cluster.Content)) error {
+	return nil
+}
+
+func (p pages) VisitNamespace(_ context.Context, namespace string, visit func(cluster.Content)) error {
+	for i := range int(p) {
+		visit(cluster.Content{GVR: fixture.ConfigMaps, Kind: "ConfigMap", PartialObjectMetadata: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: fmt.Sprint("page-", i), UID: types.UID(fmt.Sprint(i)),
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "vidra/bank", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}},
+		}}})
+	}
+	return nil
+}
+
+// TestContentsOfAnotherShard: the API server is asked once for the owner of many objects in a container, and not again after an error.
+func TestContentsOfAnotherShard(t *testing.T) {
+	t.Parallel()
+	const objects = 100
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	bank := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "bank"}}
+	for i := range objects {
+		bank.Status.ManagedResources = append(bank.Status.ManagedResources, v1alpha1.ManagedResourceStatus{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: fmt.Sprint("page-", i), UID: fmt.Sprint(i),
+		})
+	}
+	elsewhere := &countingReader{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bank).Build()}
+	f := &Finder{
+		Claimant: Claimant{Owner: trigger.Owner{Name: "me"}, Manager: "vidra/me"}, Index: trigger.NewIndex(),
+		VidraResources: fake.NewClientBuilder().WithScheme(scheme).Build(), Elsewhere: elsewhere,
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(fixture.NamespaceKind)
+	namespace.SetName("shop")
+	inside, err := f.Contents(t.Context(), pages(objects), namespace)
+	require.NoError(t, err)
+	require.Equal(t, objects, inside.Owned.Count)
+	require.Equal(t, 1, elsewhere.reads)
+
+	elsewhere.err = errors.New("no answer")
+	_, err = f.Contents(t.Context(), pages(objects), namespace)
+	require.EqualError(t, err, "read VidraResource bank, which its marks name: no answer")
+	require.Equal(t, 2, elsewhere.reads)
+}
+
+// TestManifestsOfDeletedVidraResources: the manifests of VidraResources of other shards are forgotten when the VidraResources are deleted.
+func TestManifestsOfDeletedVidraResources(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	listed := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(listed))
+	page := fixture.IDOf(fixture.ConfigMapKind, "shop", "page")
+	own := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
+	api := fake.NewClientBuilder().WithScheme(scheme).Build()
+	n := &Named{Cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(own).Build(), API: api, Sources: &source.Watches{}}
+	n.Note(own, nil, nil) // it was created after the list began
+	for i := range 3 {
+		vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("preview-", i), UID: types.UID(fmt.Sprint(i)), Generation: 1}}
+		vr.Spec.Manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: shop}\n"
+		require.NoError(t, api.Create(t.Context(), vr))
+		n.Metadata = metadatafake.NewSimpleMetadataClient(listed, &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind}, ObjectMeta: vr.ObjectMeta,
+		})
+		receivers, err := n.Receivers(t.Context(), "me", "", []object.Identity{page}, time.Now())
+		require.NoError(t, err)
+		require.Len(t, receivers[page], 1)
+		require.NoError(t, api.Delete(t.Context(), vr))
+		require.Len(t, n.manifests, 2, "the own one, and the last one")
+	}
+	require.Contains(t, n.manifests, "own")
+}
