@@ -80,7 +80,7 @@ func (b *baseline) update(s *Snapshot, manager managerID) {
 	if !known {
 		return
 	}
-	others, object := s.others(), s.pendingState()
+	others, object := s.others(), s.waiting().object
 	switch {
 	case object == nil: // the same event again
 	case digest == b.digest:
@@ -116,15 +116,15 @@ func (b *baseline) edits(s *Snapshot, manager managerID) bool {
 	if digest, known := s.digestOf(manager); !known || digest != b.digest {
 		return true
 	}
-	object := s.pendingState()
+	object := s.waiting().object
 	return object != nil && s.others().Minus(b.latest) != ownership.Others(object, v1alpha1.FieldManagerPrefix, b.editorsIn(object)...).Minus(b.latest)
 }
 
 // digestOf returns the digest of the fields that a manager owns in the object.
 func (s *Snapshot) digestOf(manager managerID) (ownership.Digest, bool) {
 	all := s.owned
-	if e := s.pending.Load(); e != nil && len(e.owned) > 0 {
-		all = e.owned
+	if whole := s.waiting().owned; len(whole) > 0 {
+		all = whole
 	}
 	i := slices.IndexFunc(all, func(o owned) bool { return o.manager == manager })
 	if i < 0 {

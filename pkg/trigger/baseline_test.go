@@ -177,9 +177,9 @@ func TestSkippedStatesAreBounded(t *testing.T) {
 		next.Skip(s)
 		s = next
 	}
-	require.Len(t, s.skipped(), maxSkipped)
-	for _, earlier := range s.skipped() {
-		require.Empty(t, earlier.skipped())
+	require.Len(t, s.waiting().skipped, maxSkipped)
+	for _, earlier := range s.waiting().skipped {
+		require.Empty(t, earlier.waiting().skipped)
 		require.Equal(t, []string{"shop"}, earlier.pending.Load().owners, "the rest of it is kept")
 	}
 }

@@ -102,7 +102,7 @@ const maxCauses = 4096
 type pendingCauses struct {
 	// mu guards causes and contended.
 	mu     sync.Mutex
-	causes map[Owner]*Causes
+	causes map[Owner]Causes
 	// contended holds the contended objects of each owner, with the time before which their
 	// causes need no reconcile.
 	contended map[Owner]map[ObjectKey]time.Time
@@ -113,7 +113,7 @@ type pendingCauses struct {
 }
 
 func newPendingCauses(overflows prometheus.Counter, held *heldObjects) pendingCauses {
-	return pendingCauses{causes: map[Owner]*Causes{}, contended: map[Owner]map[ObjectKey]time.Time{}, overflows: overflows, held: held}
+	return pendingCauses{causes: map[Owner]Causes{}, contended: map[Owner]map[ObjectKey]time.Time{}, overflows: overflows, held: held}
 }
 
 // add adds a cause. It replaces an older cause of the same object, because the newer state still
@@ -126,6 +126,7 @@ func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause, single bool
 	older, known := c.Objects[key]
 	if !known && len(c.Objects) >= maxCauses {
 		c.All = true
+		p.causes[owner] = c
 		p.overflows.Inc()
 		return false
 	}
@@ -144,9 +145,7 @@ func (p *pendingCauses) add(owner Owner, key ObjectKey, cause Cause, single bool
 func (p *pendingCauses) drop(owner Owner, key ObjectKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.causes[owner]; c != nil {
-		delete(c.Objects, key)
-	}
+	delete(p.causes[owner].Objects, key)
 }
 
 // keepRaced keeps the cause of an object that other managers changed during its apply, because their additions may still be
@@ -154,11 +153,10 @@ func (p *pendingCauses) drop(owner Owner, key ObjectKey) {
 func (p *pendingCauses) keepRaced(owner Owner, key ObjectKey, before *ownership.Paths) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.causes[owner]; c != nil {
-		if cause, known := c.Objects[key]; known && cause.Before == nil {
-			cause.Before = before
-			c.Objects[key] = cause
-		}
+	objects := p.causes[owner].Objects
+	if cause, known := objects[key]; known && cause.Before == nil {
+		cause.Before = before
+		objects[key] = cause
 	}
 }
 
@@ -167,12 +165,9 @@ func (p *pendingCauses) keepRaced(owner Owner, key ObjectKey, before *ownership.
 func (p *pendingCauses) dropSettled(owner Owner, key ObjectKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.causes[owner]
-	if c == nil {
-		return
-	}
-	if cause := c.Objects[key]; cause.Before == nil && !cause.Unanswered {
-		delete(c.Objects, key)
+	objects := p.causes[owner].Objects
+	if cause := objects[key]; cause.Before == nil && !cause.Unanswered {
+		delete(objects, key)
 	}
 }
 
@@ -182,9 +177,6 @@ func (p *pendingCauses) take(owner Owner) Causes {
 	defer p.mu.Unlock()
 	c := p.causes[owner]
 	delete(p.causes, owner)
-	if c == nil {
-		return Causes{}
-	}
 	left := map[ObjectKey]Cause{}
 	for key, cause := range c.Objects {
 		if cause.single {
@@ -193,26 +185,23 @@ func (p *pendingCauses) take(owner Owner) Causes {
 		}
 	}
 	if len(left) > 0 {
-		p.causes[owner] = &Causes{Objects: left}
+		p.causes[owner] = Causes{Objects: left}
 	}
-	return *c
+	return c
 }
 
 // takeObjects marks the causes that single accepts for the loop of objects. It removes and returns the unmarked causes.
 func (p *pendingCauses) takeObjects(owner Owner, single func(ObjectKey) bool) map[ObjectKey]Cause {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, taken := p.causes[owner], map[ObjectKey]Cause{}
-	if c == nil {
-		return taken
-	}
-	for key, cause := range c.Objects {
+	objects, taken := p.causes[owner].Objects, map[ObjectKey]Cause{}
+	for key, cause := range objects {
 		if cause.single = cause.single || single(key); cause.single {
-			c.Objects[key] = cause
+			objects[key] = cause
 			continue
 		}
 		taken[key] = cause
-		delete(c.Objects, key)
+		delete(objects, key)
 	}
 	return taken
 }
@@ -221,8 +210,7 @@ func (p *pendingCauses) takeObjects(owner Owner, single func(ObjectKey) bool) ma
 func (p *pendingCauses) hasObjects(owner Owner) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.causes[owner]
-	return c != nil && len(c.Objects) > 0
+	return len(p.causes[owner].Objects) > 0
 }
 
 // removeAll removes all causes of an owner.
@@ -266,12 +254,14 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 		}
 		c.Objects[key] = cause
 	}
+	p.causes[owner] = c
 }
 
-func (p *pendingCauses) causesLocked(owner Owner) *Causes {
-	c := p.causes[owner]
-	if c == nil {
-		c = &Causes{Objects: map[ObjectKey]Cause{}}
+// causesLocked returns the causes of an owner, whose objects it makes if absent.
+func (p *pendingCauses) causesLocked(owner Owner) Causes {
+	c, known := p.causes[owner]
+	if !known {
+		c.Objects = map[ObjectKey]Cause{}
 		p.causes[owner] = c
 	}
 	return c

@@ -46,6 +46,14 @@ func (c *claim) expect(a Applied) {
 	c.expected, c.known, c.unreverted, c.learned = expect(a), true, a.Unreverted, false
 }
 
+// applied returns the result of the last apply, as far as the claim has it.
+func (c *claim) applied() Applied {
+	return Applied{
+		Manager: c.holder.manager, Digest: c.expected.owned.digest, UID: c.expected.uid.get(), ResourceVersion: c.expected.version.String(),
+		Tools: c.holder.tools, Sensitive: c.sensitive, Unreverted: c.unreverted,
+	}
+}
+
 // commit sets the result of an apply, or of the comparison of an object that is not applied.
 func (c *claim) commit(a Applied) {
 	c.expect(a)
@@ -158,17 +166,10 @@ func judge(c *claim, o observation) Verdict {
 // returns the judgement of the event, or of the last edit before it that the last apply has not
 // undone completely.
 func (c *claim) judgeEvent(o observation) judgement {
-	j := c.judgeStates(o)
-	j.othersChanged = !o.deleted && o.othersChanged
-	return j
-}
-
-// judgeStates implements judgeEvent.
-func (c *claim) judgeStates(o observation) judgement {
 	var raced *judgement
 	var drifted time.Time // since when each state was drift; zero if the last one was none
 	for _, s := range o.skipped {
-		j := c.judgeState(observation{snapshot: s, before: o.before, changed: true, received: s.received()})
+		j := c.judgeState(observation{snapshot: s, before: o.before, changed: true, received: s.waiting().received, othersChanged: o.othersChanged})
 		if j.before != nil {
 			raced = &j
 		}
@@ -176,7 +177,7 @@ func (c *claim) judgeStates(o observation) judgement {
 		case j.verdict != VerdictDrift:
 			drifted = time.Time{}
 		case drifted.IsZero():
-			drifted = s.received()
+			drifted = s.waiting().received
 		}
 		o.before = s
 	}

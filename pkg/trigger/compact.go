@@ -2,12 +2,11 @@ package trigger
 
 import (
 	"cmp"
-	"encoding/hex"
 	"hash/maphash"
 	"strconv"
-	"strings"
 	"unique"
 
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -77,10 +76,6 @@ func expect(a Applied) expectation {
 	}
 }
 
-func (e expectation) applied(manager string) Applied {
-	return Applied{Manager: manager, Digest: e.owned.digest, UID: e.uid.get(), ResourceVersion: e.version.String()}
-}
-
 // version is a resourceVersion: a number, or a text if it is not a number or too large.
 type version struct {
 	number uint64
@@ -124,35 +119,33 @@ func (v version) compare(other version) (order int, ok bool) {
 	if v.number != 0 && other.number != 0 {
 		return cmp.Compare(v.number, other.number), true
 	}
+	if v == (version{}) || other == (version{}) {
+		return 0, false
+	}
 	order, err := resourceversion.CompareResourceVersion(v.String(), other.String())
 	return order, err == nil
 }
 
 // uid is a UID: a UUID, as the API server generates it, or another text.
 type uid struct {
-	uuid [16]byte
+	uuid uuid.UUID
 	text *string
 }
 
 func newUID(id types.UID) uid {
-	text := string(id)
-	var u uid
-	if digits := strings.ReplaceAll(text, "-", ""); len(digits) == hex.EncodedLen(len(u.uuid)) {
-		_, _ = hex.Decode(u.uuid[:], []byte(digits)) // a text that is not a UUID results in another text
-	}
-	if u.get() == id {
+	parsed, _ := uuid.Parse(string(id)) // a text that is not a UUID results in another text
+	if u := (uid{uuid: parsed}); u.get() == id {
 		return u
 	}
-	return uid{text: new(text)}
+	return uid{text: new(string(id))}
 }
 
 func (u uid) get() types.UID {
 	switch {
 	case u.text != nil:
 		return types.UID(*u.text)
-	case u.uuid == [16]byte{}:
+	case u.uuid == uuid.Nil:
 		return ""
 	}
-	digits := hex.EncodeToString(u.uuid[:])
-	return types.UID(strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-"))
+	return types.UID(u.uuid.String())
 }

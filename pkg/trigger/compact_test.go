@@ -60,7 +60,7 @@ func TestKeysAndExpectationsGiveBackWhatTheyWereMadeOf(t *testing.T) {
 	require.NotEqual(t, compact(key), compact(remote))
 
 	applied := appliedAt("blue", "100")
-	require.Equal(t, applied, expect(applied).applied(manager))
+	require.Equal(t, applied, (&claim{holder: &holder{manager: manager}, expected: expect(applied)}).applied())
 }
 
 func TestInformersTakeSnapshotsForObjects(t *testing.T) {

@@ -11,14 +11,33 @@ import (
 // notBefore or later. So a writer that changes the object thousands of times until then causes
 // no reconcile.
 func (f *Factory) Contend(owner Owner, key ObjectKey, notBefore time.Time) {
-	f.pending.addContended(owner, key, notBefore)
+	p := &f.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.contended[owner] == nil {
+		p.contended[owner] = map[ObjectKey]time.Time{}
+	}
+	p.contended[owner][key] = notBefore
 }
 
 // EndContention removes the mark of a contended object.
-func (f *Factory) EndContention(owner Owner, key ObjectKey) { f.pending.removeContended(owner, key) }
+func (f *Factory) EndContention(owner Owner, key ObjectKey) {
+	p := &f.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.contended[owner], key)
+	if len(p.contended[owner]) == 0 {
+		delete(p.contended, owner)
+	}
+}
 
 // EndContentions removes the marks of all contended objects of an owner.
-func (f *Factory) EndContentions(owner Owner) { f.pending.removeAllContended(owner) }
+func (f *Factory) EndContentions(owner Owner) {
+	p := &f.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.contended, owner)
+}
 
 // queueOptions returns the priority and delay for the drift of an object.
 func (p *pendingCauses) queueOptions(owner Owner, key ObjectKey) priorityqueue.AddOpts {
@@ -29,28 +48,4 @@ func (p *pendingCauses) queueOptions(owner Owner, key ObjectKey) priorityqueue.A
 		return priorityqueue.AddOpts{Priority: ptr.To(driftPriority)}
 	}
 	return priorityqueue.AddOpts{Priority: ptr.To(ContendedPriority), After: max(0, time.Until(notBefore))}
-}
-
-func (p *pendingCauses) addContended(owner Owner, key ObjectKey, notBefore time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.contended[owner] == nil {
-		p.contended[owner] = map[ObjectKey]time.Time{}
-	}
-	p.contended[owner][key] = notBefore
-}
-
-func (p *pendingCauses) removeContended(owner Owner, key ObjectKey) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.contended[owner], key)
-	if len(p.contended[owner]) == 0 {
-		delete(p.contended, owner)
-	}
-}
-
-func (p *pendingCauses) removeAllContended(owner Owner) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.contended, owner)
 }

@@ -65,8 +65,9 @@ func (f *Factory) HandlerFor(cluster string, gvr schema.GroupVersionResource) ca
 	tally := f.metrics.countersOf(cluster, gvr)
 	see := func(obj any, o observation) {
 		if s, ok := obj.(*Snapshot); ok {
-			o.snapshot, o.skipped, o.received = s, s.skipped(), s.received()
-			o.healthDelay, o.othersChanged = sooner(o.healthDelay, s.healthDelay()), s.othersChanged() || o.before != nil && o.before.others() != s.others()
+			waiting := s.waiting()
+			o.snapshot, o.skipped, o.received = s, waiting.skipped, waiting.received
+			o.healthDelay, o.othersChanged = sooner(o.healthDelay, waiting.healthDelay), waiting.othersChanged || o.before != nil && o.before.others() != s.others()
 			if o.received.IsZero() {
 				o.received = time.Now()
 			}
@@ -119,20 +120,19 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 // act adds a cause and enqueues the owner, as the verdict requires.
 func (f *Factory) act(key ObjectKey, j judgement) {
 	owner := j.owner
-	if j.othersChanged && (j.verdict == VerdictAsExpected || j.verdict == VerdictDrift) {
-		f.pending.merge(owner, Causes{Others: true})
-		f.enqueue(owner, priorityqueue.AddOpts{After: f.index.recordDelay(owner, time.Now())})
+	if j.observation.othersChanged && (j.verdict == VerdictAsExpected || j.verdict == VerdictDrift) {
+		f.enqueueWith(Causes{Others: true}, priorityqueue.AddOpts{After: f.index.recordDelay(owner, time.Now())}, owner)
 	}
 	switch j.verdict {
 	case VerdictAsExpected:
 		f.pending.dropSettled(owner, key)
 	case VerdictDrift:
-		found := j.observation.snapshot.pendingState()
+		found := j.observation.snapshot.waiting().object
 		f.note(owner, key, Cause{Found: found, Unsure: found == nil, held: true, Before: j.before, Since: j.observation.received})
 	case VerdictDeleted:
 		f.note(owner, key, Cause{Deleted: true, Succeeded: Succeeded(j.observation.snapshot), Unsure: j.observation.missed, Since: j.observation.received})
 	case VerdictGone:
-		f.enqueueWith(Causes{Gone: true, All: true}, owner)
+		f.enqueueWith(Causes{Gone: true, All: true}, priorityqueue.AddOpts{}, owner)
 	case VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating:
 	case VerdictUnchanged, VerdictForeign, VerdictUnknown: // these are only counted
 	}
@@ -143,8 +143,7 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 // in the queue changes its place only if the new delay ends earlier.
 func (f *Factory) enqueueHealth(owner Owner, o observation) {
 	if o.healthDelay > 0 {
-		f.pending.merge(owner, Causes{Health: true})
-		f.enqueue(owner, priorityqueue.AddOpts{After: o.healthDelay})
+		f.enqueueWith(Causes{Health: true}, priorityqueue.AddOpts{After: o.healthDelay}, owner)
 	}
 }
 
@@ -153,7 +152,7 @@ func (f *Factory) enqueueHealth(owner Owner, o observation) {
 // write any number of them: when it leads, its controller reconciles every VidraResource.
 func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
 	seen := s.pending.Load()
-	if seen == nil || !f.reconciles() {
+	if seen == nil || f.workQueue() == nil {
 		return // or its owner released it a moment ago
 	}
 	for _, name := range seen.owners {
@@ -218,33 +217,28 @@ func (f *Factory) RequeueCauses(owner Owner, causes Causes) { f.pending.merge(ow
 func (f *Factory) Release(owner Owner) {
 	f.index.forgetOwner(owner)
 	f.pending.removeAll(owner)
-	f.pending.removeAllContended(owner)
+	f.EndContentions(owner)
 	f.refusals.set(owner, nil)
 }
 
 // EnqueueAll enqueues owners to compare all their objects. All that an owner needs other than the
 // events of its objects ends here: its watches, kinds, cluster, namespaces and sources.
-func (f *Factory) EnqueueAll(owners ...Owner) { f.enqueueWith(Causes{All: true}, owners...) }
+func (f *Factory) EnqueueAll(owners ...Owner) { f.EnqueueAfter(0, owners...) }
 
 // EnqueueAfter is EnqueueAll after a delay, within which further causes share that reconcile.
 func (f *Factory) EnqueueAfter(delay time.Duration, owners ...Owner) {
-	for _, owner := range owners {
-		f.pending.merge(owner, Causes{All: true})
-		f.enqueue(owner, priorityqueue.AddOpts{After: delay})
-	}
+	f.enqueueWith(Causes{All: true}, priorityqueue.AddOpts{After: delay}, owners...)
 }
 
 // EnqueueRetry is EnqueueAll, and retries failures without a backoff.
 func (f *Factory) EnqueueRetry(owners ...Owner) {
-	f.enqueueWith(Causes{All: true, Retry: true}, owners...)
+	f.enqueueWith(Causes{All: true, Retry: true}, priorityqueue.AddOpts{}, owners...)
 }
 
 // Requeue enqueues an owner whose reconcile has ended apart from the controller: after a delay, and before that if it has pending causes. again
 // enqueues it at once, with the priority of drift if objects were changed.
 func (f *Factory) Requeue(owner Owner, again bool, result reconcile.Result) {
-	f.mu.Lock()
-	queue := f.queue
-	f.mu.Unlock()
+	queue := f.workQueue()
 	switch {
 	case queue == nil:
 	case again:
@@ -258,19 +252,19 @@ func (f *Factory) Requeue(owner Owner, again bool, result reconcile.Result) {
 	}
 }
 
-// enqueueWith enqueues owners for other causes than an event of one object.
-func (f *Factory) enqueueWith(causes Causes, owners ...Owner) {
+// enqueueWith adds causes to owners and enqueues them.
+func (f *Factory) enqueueWith(causes Causes, opts priorityqueue.AddOpts, owners ...Owner) {
 	for _, owner := range owners {
 		f.pending.merge(owner, causes)
-		f.enqueue(owner, priorityqueue.AddOpts{})
+		f.enqueue(owner, opts)
 	}
 }
 
-// reconciles reports whether the work queue is known, which is when this replica leads.
-func (f *Factory) reconciles() bool {
+// workQueue returns the work queue of reconciles; nil before this replica leads.
+func (f *Factory) workQueue() workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.queue != nil
+	return f.queue
 }
 
 // enqueue adds an owner to the work queue, or stores it until there is one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -78,9 +79,6 @@ func (p *pendingCauses) takeObject(h Heal, accept func(Cause) bool) (cause Cause
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.causes[h.Owner]
-	if c == nil {
-		return Cause{}, false
-	}
 	if cause, found = c.Objects[h.Key]; !found || !accept(cause) {
 		return Cause{}, false
 	}
@@ -97,11 +95,7 @@ func (f *Factory) Heals(owner Owner) (keys []ObjectKey) {
 	p := &f.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.causes[owner]
-	if c == nil {
-		return nil
-	}
-	for key, cause := range c.Objects {
+	for key, cause := range p.causes[owner].Objects {
 		if cause.single {
 			keys = append(keys, key)
 		}
@@ -114,12 +108,9 @@ func (f *Factory) ResumeHeals(owner Owner, keys []ObjectKey) {
 	if f.healQueue() == nil || len(keys) == 0 {
 		return
 	}
-	waiting := map[ObjectKey]bool{}
-	for _, key := range f.Heals(owner) {
-		waiting[key] = true
-	}
+	waiting := sets.New(f.Heals(owner)...)
 	for _, key := range keys {
-		if waiting[key] {
+		if waiting.Has(key) {
 			f.EnqueueHeal(Heal{owner, key})
 		}
 	}
@@ -128,8 +119,7 @@ func (f *Factory) ResumeHeals(owner Owner, keys []ObjectKey) {
 // HandOver has a reconcile of the owner take the cause of an object, with those that come until then.
 func (f *Factory) HandOver(h Heal, cause Cause) {
 	cause.single = false
-	f.pending.merge(h.Owner, Causes{Objects: map[ObjectKey]Cause{h.Key: cause}})
-	f.enqueue(h.Owner, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
+	f.enqueueWith(Causes{Objects: map[ObjectKey]Cause{h.Key: cause}}, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)}, h.Owner)
 }
 
 // DelayHeal gives the cause of a contended object back to the loop of objects, for a later time.
@@ -160,10 +150,9 @@ func (f *Factory) ReturnHeals(owner Owner, heals func(ObjectKey) bool) map[Objec
 
 // Report enqueues an owner to report heals, after a delay. With a delay of 0, it has the priority of drift.
 func (f *Factory) Report(owner Owner, after time.Duration) {
-	f.pending.merge(owner, Causes{Report: true})
 	opts := priorityqueue.AddOpts{After: after}
 	if after <= 0 {
 		opts = priorityqueue.AddOpts{Priority: ptr.To(driftPriority)}
 	}
-	f.enqueue(owner, opts)
+	f.enqueueWith(Causes{Report: true}, opts, owner)
 }

@@ -162,31 +162,32 @@ func (s *Snapshot) health() Health {
 	if s.special == nil {
 		return Health{Status: status.CurrentStatus}
 	}
-	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes], WaitsSince: int64(s.special.waitsSince), Sensitive: s.special.marks&markSensitive != 0}
+	return Health{Status: statuses[s.special.status], Message: s.special.text[:s.special.messageBytes], WaitsSince: int64(s.special.waitsSince), Sensitive: s.marked(markSensitive)}
 }
 
 // wasSensitive reports whether the object has the annotation that withholds its values, or had it in a state that
 // was merged into this one. It is false for a nil Snapshot.
 func (s *Snapshot) wasSensitive() bool {
-	if s == nil {
-		return false
-	}
-	e := s.pending.Load()
-	return s.special != nil && s.special.marks&markSensitive != 0 || e != nil && e.wasSensitive
+	return s != nil && (s.marked(markSensitive) || s.waiting().wasSensitive)
+}
+
+// marked reports whether the object has a mark. It is false for a nil Snapshot.
+func (s *Snapshot) marked(of marks) bool {
+	return s != nil && s.special != nil && s.special.marks&of != 0
 }
 
 // Succeeded reports whether an object in the store of a watch had ended successfully, as of its last event, and its
 // controller removes it then.
 func Succeeded(kept any) bool {
-	s, ok := kept.(*Snapshot)
-	return ok && s != nil && s.special != nil && s.special.marks&markSucceeded != 0
+	s, _ := kept.(*Snapshot)
+	return s.marked(markSucceeded)
 }
 
 // CoOwned reports whether another field manager owns fields that Vidra applied to an object in the store of a watch; see
 // ownership.CoOwned.
 func CoOwned(kept any) bool {
-	s, ok := kept.(*Snapshot)
-	return ok && s != nil && s.special != nil && s.special.marks&markCoOwned != 0
+	s, _ := kept.(*Snapshot)
+	return s.marked(markCoOwned)
 }
 
 // terminating reports whether the object is being deleted.

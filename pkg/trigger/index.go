@@ -132,9 +132,7 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 	if c == nil {
 		return Applied{}, false
 	}
-	applied := c.expected.applied(c.holder.manager)
-	applied.Unreverted, applied.Tools, applied.Sensitive = c.unreverted, c.holder.tools, c.sensitive
-	return applied, c.known
+	return c.applied(), c.known
 }
 
 // Claim is the expectation of an owner about an object.
@@ -154,9 +152,7 @@ func (x *Index) Claims(key ObjectKey) []Claim {
 	defer x.mu.Unlock()
 	var all []Claim
 	for c := x.claims[compact(key)]; c != nil; c = c.next {
-		claim := Claim{Owner: c.holder.owner, Applied: c.expected.applied(c.holder.manager), Known: c.known, InFlight: c.inFlight, ExpectsRemoval: c.expectsRemoval}
-		claim.Applied.Unreverted, claim.Applied.Tools = c.unreverted, c.holder.tools
-		all = append(all, claim)
+		all = append(all, Claim{Owner: c.holder.owner, Applied: c.applied(), Known: c.known, InFlight: c.inFlight, ExpectsRemoval: c.expectsRemoval})
 	}
 	return all
 }
@@ -177,7 +173,7 @@ func (x *Index) AsExpected(owner Owner, key ObjectKey, kept any, found bool) boo
 	}
 	verdict := judge(c, observation{snapshot: s})
 	c.learn(verdict, s)
-	return s.pendingState() != nil || verdict != VerdictDrift
+	return s.waiting().object != nil || verdict != VerdictDrift
 }
 
 // HasObserved reports whether an object, as stored by a watch, is the result of the owner's last

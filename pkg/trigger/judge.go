@@ -15,8 +15,6 @@ type judgement struct {
 	observation observation
 	// event is the state of the object in the event.
 	event *Snapshot
-	// othersChanged is whether other managers own other fields than in the previous event.
-	othersChanged bool
 	// before are the fields of other managers before an edit that was made during an apply; nil if the Index has it.
 	before *ownership.Paths
 }

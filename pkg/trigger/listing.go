@@ -72,7 +72,7 @@ func (x *Index) forgetVersions(watch unique.Handle[watched], namespace string, a
 	}
 }
 
-// claimsOfLocked returns the claims on the objects of a watch with an expected version. x.mu must be held.
+// claimsOfLocked returns the claims on the objects of a watch. x.mu must be held.
 func (x *Index) claimsOfLocked(watch unique.Handle[watched], namespace string) iter.Seq[*claim] {
 	return func(yield func(*claim) bool) {
 		for key, first := range x.claims {
@@ -80,7 +80,7 @@ func (x *Index) claimsOfLocked(watch unique.Handle[watched], namespace string) i
 				continue
 			}
 			for c := first; c != nil; c = c.next {
-				if c.expected.version != (version{}) && !yield(c) {
+				if !yield(c) {
 					return
 				}
 			}
@@ -144,8 +144,7 @@ func addSuspect(suspects map[Owner]map[ObjectKey]string, owner Owner, key compac
 // suspect enqueues the owners of suspects, as routine work.
 func (f *Factory) suspect(suspects map[Owner]map[ObjectKey]string) {
 	for owner, objects := range suspects {
-		f.pending.merge(owner, Causes{Suspects: objects})
-		f.enqueue(owner, priorityqueue.AddOpts{})
+		f.enqueueWith(Causes{Suspects: objects}, priorityqueue.AddOpts{}, owner)
 	}
 }
 
@@ -159,14 +158,9 @@ func (x *Index) listed(key compactKey, s *Snapshot, id types.UID, l *Listing) (s
 		if !c.known {
 			continue
 		}
-		switch judge(c, observation{snapshot: s}) {
-		case VerdictAsExpected:
-			if expected := c.expected.uid.get(); expected != "" && expected != id || c.unverified() && l.verify() {
-				suspecting = append(suspecting, c.holder.owner)
-			}
-		case VerdictDrift:
+		verdict, expected := judge(c, observation{snapshot: s}), c.expected.uid.get()
+		if verdict == VerdictDrift || verdict == VerdictAsExpected && (expected != "" && expected != id || c.unverified() && l.verify()) {
 			suspecting = append(suspecting, c.holder.owner)
-		case VerdictUnchanged, VerdictForeign, VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating, VerdictDeleted, VerdictGone, VerdictUnknown:
 		}
 	}
 	return suspecting
@@ -182,19 +176,14 @@ func (x *Index) unlisted(l *Listing) map[Owner]map[ObjectKey]string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	suspects := map[Owner]map[ObjectKey]string{}
-	for key, first := range x.claims {
-		if key.watch != l.watch || l.namespace != "" && key.namespace.Value() != l.namespace {
+	for c := range x.claimsOfLocked(l.watch, l.namespace) {
+		if c.listing == l.number || !c.known || c.inFlight || c.expectsRemoval {
 			continue
 		}
-		for c := first; c != nil; c = c.next {
-			if c.listing == l.number || !c.known || c.inFlight || c.expectsRemoval {
-				continue
-			}
-			if order, ok := c.expected.version.compare(l.first); ok && order > 0 {
-				continue // it was applied after the LIST had begun
-			}
-			addSuspect(suspects, c.holder.owner, key, "")
+		if order, ok := c.expected.version.compare(l.first); ok && order > 0 {
+			continue // it was applied after the LIST had begun
 		}
+		addSuspect(suspects, c.holder.owner, c.key, "")
 	}
 	return suspects
 }

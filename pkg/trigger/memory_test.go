@@ -152,9 +152,9 @@ func TestListsKeepNoObjects(t *testing.T) {
 	} {
 		kept, err := transform(object)
 		require.NoError(t, err)
-		require.Nil(t, kept.(*Snapshot).pendingState(), reason)
+		require.Nil(t, kept.(*Snapshot).waiting().object, reason)
 	}
 	kept, err := transform(configMap("red", "103"))
 	require.NoError(t, err)
-	require.NotNil(t, kept.(*Snapshot).pendingState(), "what was changed has to be told")
+	require.NotNil(t, kept.(*Snapshot).waiting().object, "what was changed has to be told")
 }

@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -61,7 +62,7 @@ func (s *Snapshot) evidence(manager managerID) Evidence {
 // digestOfManagers returns a digest over the fields of all field managers that the Snapshot has.
 func (s *Snapshot) digestOfManagers() (digest ownership.Digest) {
 	all := slices.SortedFunc(slices.Values(s.owned), func(a, b owned) int {
-		return slices.Compare(binary.BigEndian.AppendUint64(nil, uint64(a.manager)), binary.BigEndian.AppendUint64(nil, uint64(b.manager)))
+		return cmp.Compare(a.manager, b.manager)
 	})
 	text := []byte(s.others())
 	for _, o := range all {

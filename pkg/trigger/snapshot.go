@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
@@ -68,17 +69,15 @@ func (s *Snapshot) Skip(older any) {
 	if !ok {
 		return
 	}
-	was, is := before.pending.Load(), s.pending.Load()
-	delay, others := sooner(before.healthDelay(), healthDelay(before, s)), before.othersChanged() || before.others() != s.others()
-	if was == nil && is == nil && !before.wasSensitive() && delay == 0 && !others {
+	was := before.pending.Load()
+	earlier := before.waiting()
+	delay, others := sooner(earlier.healthDelay, healthDelay(before, s)), earlier.othersChanged || before.others() != s.others()
+	if was == nil && s.pending.Load() == nil && !before.wasSensitive() && delay == 0 && !others {
 		return // both are as expected, and this one has the same information
 	}
-	e := pendingObject{}
-	if is != nil {
-		e = *is
-	}
+	e := *s.waiting()
 	e.healthDelay, e.othersChanged = delay, others
-	e.skipped = appendSkipped(before.skipped(), before)
+	e.skipped = appendSkipped(earlier.skipped, before)
 	e.wasSensitive = before.wasSensitive()
 	s.pending.Store(&e)
 	if was != nil { // otherwise each state would keep all states before it
@@ -94,45 +93,11 @@ func appendSkipped(skipped []*Snapshot, last *Snapshot) []*Snapshot {
 	return all[max(0, len(all)-maxSkipped):]
 }
 
-// skipped returns the unjudged states before this one.
-func (s *Snapshot) skipped() []*Snapshot {
-	if e := s.pending.Load(); e != nil {
-		return e.skipped
-	}
-	return nil
-}
+// nothingPending is the pendingObject of every other Snapshot. It is never changed.
+var nothingPending pendingObject
 
-// pendingState returns the whole object if it was not as expected and is still to be judged;
-// nil otherwise.
-func (s *Snapshot) pendingState() *unstructured.Unstructured {
-	if e := s.pending.Load(); e != nil {
-		return e.object
-	}
-	return nil
-}
-
-// healthDelay returns the delay until the owners are enqueued because the health changed between the skipped states and this one; 0 if it was the same.
-func (s *Snapshot) healthDelay() time.Duration {
-	if e := s.pending.Load(); e != nil {
-		return e.healthDelay
-	}
-	return 0
-}
-
-// othersChanged reports whether the fields of other managers changed between the skipped states and this one.
-func (s *Snapshot) othersChanged() bool {
-	e := s.pending.Load()
-	return e != nil && e.othersChanged
-}
-
-// received returns when the event of this state was received, if the state was not as expected;
-// zero otherwise.
-func (s *Snapshot) received() time.Time {
-	if e := s.pending.Load(); e != nil {
-		return e.received
-	}
-	return time.Time{}
-}
+// waiting returns the parts of the object that are still to be judged; zero values for an object that was as expected.
+func (s *Snapshot) waiting() *pendingObject { return cmp.Or(s.pending.Load(), &nothingPending) }
 
 // has reports whether a manager owns exactly the expected fields.
 func (s *Snapshot) has(expected owned) bool { return slices.Contains(s.owned, expected) }

@@ -289,7 +289,7 @@ func TestUnknownObjects(t *testing.T) {
 	r := newRig(t)
 	kept, err := r.TransformFor("", configMaps)(configMap("blue", "100"))
 	require.NoError(t, err)
-	require.Nil(t, kept.(*Snapshot).pendingState(), "the first list after a restart does not keep every object until it is handled")
+	require.Nil(t, kept.(*Snapshot).waiting().object, "the first list after a restart does not keep every object until it is handled")
 	r.handler.OnAdd(kept, true)
 	require.Nil(t, kept.(*Snapshot).pending.Load())
 	name, _ := r.next()
