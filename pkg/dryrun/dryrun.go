@@ -60,7 +60,7 @@ func (r *Runner) Parts(ctx context.Context) ([]desired.Part, error) {
 	if r.Given != nil {
 		return r.Given, nil
 	}
-	return desired.ReadPartsWith(ctx, r.Sources, r.local, r.VR, r.Beside)
+	return desired.ReadParts(ctx, r.Sources, r.local, r.VR, r.Beside)
 }
 
 // Objects returns the objects of the manifest.

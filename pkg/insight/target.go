@@ -288,7 +288,7 @@ func (c *Client) Disclosure(ctx context.Context, of Target) ownership.Disclosure
 
 // locateIn finds the object in the manifest of a VidraResource; nil if it cannot be found, with the reason.
 func (s *subject) locateIn(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
-	parts, err := desired.ReadParts(ctx, s.client.sources, s.client.dynamic, vr)
+	parts, err := desired.ReadParts(ctx, s.client.sources, s.client.dynamic, vr, nil)
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -76,43 +76,30 @@ func (a Accounts) FormerClient(ctx context.Context, account string, d Destinatio
 // Refused refuses all requests for a VidraResource because of the account that it names, or
 // lacks; nil if the account is allowed.
 func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
-	if why := a.missing(vr); why != nil {
-		return why
-	}
-	return a.refused(ctx, vr)
-}
-
-// missing refuses all requests for a VidraResource without an account: Vidra runs with --require-service-account, and
-// the VidraResource has to name an account that it may act as.
-func (a Accounts) missing(vr *v1alpha1.VidraResource) *object.Failure {
-	if !a.Required {
-		return nil
-	}
-	if vr.Spec.ServiceAccountName == "" {
-		return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired,
-			Message: "this Vidra applies and deletes objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"}
-	}
-	if in := vr.Spec.Destination.Namespace; in == metav1.NamespaceSystem || in == a.Own {
-		return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired,
-			Message: "this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"}
+	if message := a.refusal(ctx, vr); message != "" {
+		return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired, Message: message}
 	}
 	return nil
 }
 
-// refused refuses to act as the account that a VidraResource names: its namespace is outside
-// of the namespaces whose accounts Vidra may impersonate.
-func (a Accounts) refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
-	in := vr.Spec.Destination.Namespace
-	if a.Impersonated == nil || vr.Spec.ServiceAccountName == "" {
-		return nil
+// refusal is the message of Refused; empty if the account is allowed. With --require-service-account, a VidraResource has to name an
+// account that Vidra may act as. The namespaces whose accounts Vidra may impersonate have to include the namespace of the account.
+func (a Accounts) refusal(ctx context.Context, vr *v1alpha1.VidraResource) string {
+	in, account := vr.Spec.Destination.Namespace, vr.Spec.ServiceAccountName
+	switch {
+	case a.Required && account == "":
+		return "this Vidra applies and deletes objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"
+	case a.Required && (in == metav1.NamespaceSystem || in == a.Own):
+		return "this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"
+	case a.Impersonated == nil || account == "":
+		return ""
 	}
 	namespace, err := a.namespaceOf(ctx, vr)
 	if err == nil && a.Impersonated.Matches(labels.Set(namespace.Labels)) {
-		return nil
+		return ""
 	}
-	return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired, Message: fmt.Sprintf(
-		"this Vidra acts as no account of the namespace %s, which does not exist or does not have the labels %s: "+
-			"ask the administrators of the cluster to set them", in, a.Impersonated)}
+	return fmt.Sprintf("this Vidra acts as no account of the namespace %s, which does not exist or does not have the labels %s: "+
+		"ask the administrators of the cluster to set them", in, a.Impersonated)
 }
 
 // Unread reports whether the cache lacks the Namespace of the account of a VidraResource: it may be new.

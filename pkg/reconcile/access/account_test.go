@@ -71,7 +71,7 @@ func TestAccountMissing(t *testing.T) {
 			t.Parallel()
 			vr := &v1alpha1.VidraResource{}
 			vr.Spec.ServiceAccountName, vr.Spec.Destination.Namespace = tt.account, tt.namespace
-			why := Accounts{Own: "vidra-system", Required: !tt.optional}.missing(vr)
+			why := Accounts{Own: "vidra-system", Required: !tt.optional}.Refused(t.Context(), vr)
 			if tt.says == "" {
 				require.Nil(t, why, tt.reason)
 				return

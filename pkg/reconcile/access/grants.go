@@ -76,7 +76,7 @@ func (s Subject) Right(key trigger.ObjectKey, verb string) Right {
 func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	return selfReviewer{}.review(ctx, client, right)
+	return review(ctx, client, right)
 }
 
 // Refused are the rights that may have been missing if a request failed with err:
@@ -87,11 +87,6 @@ func (s Subject) Refused(err error, gvr schema.GroupVersionResource, namespace s
 		return nil
 	}
 	return s.Rights(gvr, namespace, verbs...)
-}
-
-// reviewer asks whether the subject of a client has a right.
-type reviewer interface {
-	review(ctx context.Context, client dynamic.Interface, right Right) (allowed bool, err error)
 }
 
 // Grants notices that rights which were refused have been granted. It asks the API
@@ -107,9 +102,10 @@ type Grants struct {
 	// several goroutines, and must not block.
 	granted func(owner trigger.Owner, right Right)
 	// watched reports whether a change of the roles and bindings of a right is followed by a call of Recheck.
-	watched  func(right Right) bool
-	reviewer reviewer
-	limiter  flowcontrol.RateLimiter
+	watched func(right Right) bool
+	// review asks whether the subject of a client has a right.
+	review  func(ctx context.Context, client dynamic.Interface, right Right) (allowed bool, err error)
+	limiter flowcontrol.RateLimiter
 	// due holds the rights to ask for.
 	due workqueue.TypedDelayingInterface[Right]
 
@@ -138,10 +134,10 @@ type missingRight struct {
 func NewGrants(granted func(owner trigger.Owner, right Right), watched func(right Right) bool) *Grants {
 	return &Grants{
 		granted: granted, watched: watched,
-		reviewer: selfReviewer{},
-		limiter:  flowcontrol.NewTokenBucketRateLimiter(grantsQPS, grantsQPS),
-		due:      workqueue.NewTypedDelayingQueue[Right](),
-		missing:  map[Right]*missingRight{},
+		review:  review,
+		limiter: flowcontrol.NewTokenBucketRateLimiter(grantsQPS, grantsQPS),
+		due:     workqueue.NewTypedDelayingQueue[Right](),
+		missing: map[Right]*missingRight{},
 	}
 }
 
@@ -215,7 +211,7 @@ func (g *Grants) ask(ctx context.Context, right Right) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	allowed, err := g.reviewer.review(ctx, client, right)
+	allowed, err := g.review(ctx, client, right)
 	for _, owner := range g.answered(right, m, allowed, err) {
 		g.granted(owner, right)
 	}
@@ -264,17 +260,15 @@ func (m *missingRight) interval(now time.Time) time.Duration {
 	return min(max(now.Sub(m.since)/grantsShare, grantsInterval), grantsMaxInterval)
 }
 
-// selfReviewer asks the API server itself, with a SelfSubjectAccessReview.
-type selfReviewer struct{}
-
 var selfReviews = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")
 
-func (selfReviewer) review(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{
+// review asks the API server itself, with a SelfSubjectAccessReview.
+func review(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
+	asked := &authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
 		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right.ResourceAttributes},
 	}
-	question, err := runtime.DefaultUnstructuredConverter.ToUnstructured(review)
+	question, err := runtime.DefaultUnstructuredConverter.ToUnstructured(asked)
 	if err != nil {
 		return false, fmt.Errorf("write the review of the right to %s %s: %w", right.Verb, right.Resource, err)
 	}

@@ -110,7 +110,7 @@ func withGrants(t *testing.T, test func(t *testing.T, g *Grants, a *authorizer))
 		g := NewGrants(func(owner trigger.Owner, right Right) {
 			a.set(func() { a.told[owner] = append(a.told[owner], right) })
 		}, func(Right) bool { return a.watched })
-		g.reviewer = a
+		g.review = a.review
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -329,7 +329,7 @@ func TestSelfReview(t *testing.T) {
 			defer server.Close()
 			client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL, Transport: &http.Transport{DisableKeepAlives: true}})
 			require.NoError(t, err)
-			allowed, err := selfReviewer{}.review(t.Context(), client, right)
+			allowed, err := review(t.Context(), client, right)
 			require.Equal(t, tc.fails, err != nil, "%s: %v", tc.reason, err)
 			require.Equal(t, tc.allowed, allowed, tc.reason)
 		})

@@ -101,12 +101,10 @@ func (c *Tracker) Healed(fields []ownership.Change, requests, limit int, now tim
 	if len(fields) == 0 {
 		fields = []ownership.Change{{}}
 	}
-	switch {
-	case !c.Contended():
-	case c.Reverted == 0: // what is contended is not known after a restart
-		c.field, c.Reverted = fields[0], limit
-		return false
-	default:
+	if c.Contended() {
+		if c.Reverted == 0 { // what is contended is not known after a restart
+			c.field, c.Reverted = fields[0], limit
+		}
 		return false
 	}
 	c.field, c.Reverted = c.count(fields, limit, now)

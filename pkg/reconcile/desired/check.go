@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
@@ -29,17 +30,7 @@ func PartsOf(vr *v1alpha1.VidraResource, texts []string) []Part {
 // Check checks the parts of the manifest of a VidraResource, and its ignore rules, as far as that is
 // possible without a cluster. Errors about the text are of the type manifest.Errors.
 func Check(vr *v1alpha1.VidraResource, parts []Part) error {
-	parsed, err := parse(parts)
-	if err != nil {
-		return err
-	}
-	if err := empty(parts, parsed); err != nil {
-		return err
-	}
-	if err := holdsItself(vr.Name, nil, parsed); err != nil {
-		return err
-	}
-	rules, err := rulesOf(vr)
+	parsed, rules, err := checked(vr, nil, parts)
 	if err != nil {
 		return err
 	}
@@ -56,4 +47,21 @@ func Check(vr *v1alpha1.VidraResource, parts []Part) error {
 		return errors.New("matches nothing in the manifest: " + strings.Join(names, "; "))
 	}
 	return nil
+}
+
+// checked returns the objects of the parts of the manifest of a VidraResource, which holders hold, and its ignore rules. It fails for an
+// unreadable, an empty and a recursive manifest, and for unreadable rules.
+func checked(vr *v1alpha1.VidraResource, holders []string, parts []Part) ([]manifest.Object, rules, error) {
+	parsed, err := parse(parts)
+	if err != nil {
+		return nil, rules{}, err
+	}
+	if err := empty(parts, parsed); err != nil {
+		return nil, rules{}, err
+	}
+	if err := holdsItself(vr.Name, holders, parsed); err != nil {
+		return nil, rules{}, err
+	}
+	given, err := rulesOf(vr)
+	return parsed, given, err
 }

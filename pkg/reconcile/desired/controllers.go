@@ -282,9 +282,7 @@ func find(value any, path []string, at string, found func(pointer string, value 
 func controllerRule(obj *unstructured.Unstructured) *rule {
 	r := &rule{selector: labels.Everything(), matched: true, controllers: true}
 	for _, path := range controllerFieldsIn(obj) {
-		if pointer, err := jsonpointer.New(path); err == nil {
-			r.pointers, r.spec.Paths = append(r.pointers, ignorePath(pointer.DecodedTokens())), append(r.spec.Paths, path)
-		}
+		r.pointers, r.spec.Paths = append(r.pointers, ownership.PointerNames(path)), append(r.spec.Paths, path)
 	}
 	if len(r.pointers) == 0 {
 		return nil

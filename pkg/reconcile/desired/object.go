@@ -112,29 +112,20 @@ type ScopedDestination struct {
 // Resolve returns the objects of the parts of the manifest of vr, which holders hold and
 // which is applied with a signature. It fails for an unreadable manifest.
 func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signature, holders []string, parts []Part, at ScopedDestination) (*Resolved, error) {
-	parsed, err := parse(parts)
-	if err != nil {
-		return nil, err
-	}
-	if err := empty(parts, parsed); err != nil {
-		return nil, err
-	}
-	if err := holdsItself(vr.Name, holders, parsed); err != nil {
-		return nil, err
-	}
-	rules, err := rulesOf(vr)
+	parsed, rules, err := checked(vr, holders, parts)
 	if err != nil {
 		return nil, err
 	}
 	w := &Resolved{}
+	leave := func(obj manifest.Object, why object.Failure) {
+		why.Message = obj.Position.String() + ": " + why.Message
+		w.Unresolved = append(w.Unresolved, Unresolved{ID: object.IdentityIn(obj.Unstructured), GVK: obj.GroupVersionKind(), Why: why})
+	}
 	mappings, missing := resolve(ctx, parsed, at.Destination)
 	var known []manifest.Object
 	for _, obj := range parsed {
-		gvk := obj.GroupVersionKind()
-		if err := missing[gvk]; err != nil {
-			why := *err
-			why.Message = obj.Position.String() + ": " + why.Message
-			w.Unresolved = append(w.Unresolved, Unresolved{ID: object.IdentityIn(obj.Unstructured), GVK: gvk, Why: why})
+		if why := missing[obj.GroupVersionKind()]; why != nil {
+			leave(obj, *why)
 			continue
 		}
 		known = append(known, obj)
@@ -147,8 +138,7 @@ func Resolve(ctx context.Context, vr *v1alpha1.VidraResource, by object.Signatur
 	w.Objects = make([]*Object, 0, len(known))
 	for _, obj := range known {
 		if why := access.ObjectOutOfScope(at.Scope, object.IdentityIn(obj.Unstructured)); why != nil {
-			why.Message = obj.Position.String() + ": " + why.Message
-			w.Unresolved = append(w.Unresolved, Unresolved{ID: object.IdentityIn(obj.Unstructured), GVK: obj.GroupVersionKind(), Why: *why})
+			leave(obj, *why)
 			continue
 		}
 		d, err := newObject(by, at.Destination.Name(), obj, mappings[obj.GroupVersionKind()], rules)

@@ -92,13 +92,9 @@ func (r *Reader) watch(ctx context.Context, owner trigger.Owner, vr *v1alpha1.Vi
 	})))
 }
 
-// ReadParts reads the parts of the manifest of a VidraResource once, with the rights of a client.
-func ReadParts(ctx context.Context, kinds source.Kinds, client dynamic.Interface, vr *v1alpha1.VidraResource) ([]Part, error) {
-	return ReadPartsWith(ctx, kinds, client, vr, nil)
-}
-
-// ReadPartsWith is ReadParts, except that it takes the parts that given returns instead of reading them. given may be nil.
-func ReadPartsWith(ctx context.Context, kinds source.Kinds, client dynamic.Interface, vr *v1alpha1.VidraResource,
+// ReadParts reads the parts of the manifest of a VidraResource once, with the rights of a client. It takes the parts that given returns
+// instead of reading them; given may be nil.
+func ReadParts(ctx context.Context, kinds source.Kinds, client dynamic.Interface, vr *v1alpha1.VidraResource,
 	given func(vr *v1alpha1.VidraResource, from v1alpha1.ManifestSource) (text string, found bool),
 ) ([]Part, error) {
 	if len(vr.Spec.ManifestFrom) == 0 {

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -361,12 +362,10 @@ func (g *Gate) next() (woken []gateWait) {
 			given = false
 			var passed, served []trigger.Owner
 			for _, owner := range g.turns {
-				w, got := g.nextOf(g.shares[owner], c)
-				switch {
-				case got:
+				if w, got := g.nextOf(g.shares[owner], c); got {
 					woken, given = append(woken, w), true
 					served = append(served, owner)
-				default:
+				} else {
 					passed = append(passed, owner)
 				}
 			}
@@ -385,7 +384,7 @@ func (g *Gate) endTurns() {
 // waits reports whether work of a VidraResource waits.
 func (s *gateShare) waits() bool {
 	for _, line := range s.kinds {
-		if len(line.waits[heals])+len(line.waits[routine]) > 0 {
+		if line.waiting() {
 			return true
 		}
 	}
@@ -409,12 +408,12 @@ func (g *Gate) nextOf(share *gateShare, c class) (w gateWait, got bool) {
 	return gateWait{}, false
 }
 
+// waiting reports whether work about the kind waits.
+func (l *gateLine) waiting() bool { return len(l.waits[heals])+len(l.waits[routine]) > 0 }
+
 // bound returns how many requests of a class may be in flight, after the last answers.
 func (l *gateLine) bound(c class) int {
-	if l.own[c] == 0 {
-		return gateOfOwnKindFirst[c]
-	}
-	return l.own[c]
+	return cmp.Or(l.own[c], gateOfOwnKindFirst[c])
 }
 
 // hung reports whether the last request of a class was unanswered.
@@ -426,7 +425,7 @@ func (l *gateLine) hung() bool {
 func (g *Gate) forgetUnused(owner trigger.Owner) {
 	share := g.shares[owner]
 	for kind, line := range share.kinds {
-		if line.held == (perClass{}) && len(line.waits[heals])+len(line.waits[routine]) == 0 && !line.hung() {
+		if line.held == (perClass{}) && !line.waiting() && !line.hung() {
 			delete(share.kinds, kind)
 		}
 	}

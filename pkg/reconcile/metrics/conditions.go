@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -102,7 +103,7 @@ func (c *Conditions) collectUnobserved(to chan<- prometheus.Metric, all []*v1alp
 // collectNamed reports the conditions with the names of the VidraResources.
 func (c *Conditions) collectNamed(to chan<- prometheus.Metric, all []*v1alpha1.VidraResource) {
 	rank := func(vr *v1alpha1.VidraResource) int {
-		if slices.ContainsFunc(vr.Status.Conditions, isReady) {
+		if meta.IsStatusConditionTrue(vr.Status.Conditions, v1alpha1.ConditionReady) {
 			return 1
 		}
 		return 0
@@ -141,7 +142,7 @@ func (c *Conditions) collectReasons(to chan<- prometheus.Metric, all []*v1alpha1
 }
 
 // counted returns the conditions of a VidraResource that Vidra writes, each type once.
-func counted(vr *v1alpha1.VidraResource) func(yield func(metav1.Condition) bool) {
+func counted(vr *v1alpha1.VidraResource) iter.Seq[metav1.Condition] {
 	return func(yield func(metav1.Condition) bool) {
 		for _, known := range conditionTypes {
 			i := slices.IndexFunc(vr.Status.Conditions, func(c metav1.Condition) bool {
@@ -152,8 +153,4 @@ func counted(vr *v1alpha1.VidraResource) func(yield func(metav1.Condition) bool)
 			}
 		}
 	}
-}
-
-func isReady(c metav1.Condition) bool {
-	return c.Type == v1alpha1.ConditionReady && c.Status == metav1.ConditionTrue
 }

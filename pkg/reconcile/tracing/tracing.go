@@ -110,25 +110,25 @@ func Causes(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 
 // Heal begins the span of the heal of one object of a VidraResource.
 func Heal(ctx context.Context, owner trigger.Owner) (context.Context, Span) {
+	return root(ctx, "heal object", owner)
+}
+
+// root begins a span without a parent, of work for a VidraResource.
+func root(ctx context.Context, name string, owner trigger.Owner) (context.Context, Span) {
 	t := tracer.Load()
 	if t == nil {
 		return ctx, Span{}
 	}
-	ctx, span := (*t).Start(ctx, "heal object", trace.WithNewRoot(), trace.WithAttributes(attribute.String("vidra.resource", owner.Name)))
+	ctx, span := (*t).Start(ctx, name, trace.WithNewRoot(), trace.WithAttributes(attribute.String("vidra.resource", owner.Name)))
 	return ctx, Span{span}
 }
 
 // Reconciler returns a reconciler whose reconciles have spans.
 func Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		t := tracer.Load()
-		if t == nil {
-			return next.Reconcile(ctx, request)
-		}
-		ctx, span := (*t).Start(ctx, "reconcile VidraResource",
-			trace.WithNewRoot(), trace.WithAttributes(attribute.String("vidra.resource", request.Name)))
+		ctx, span := root(ctx, "reconcile VidraResource", request.NamespacedName)
 		result, err := next.Reconcile(ctx, request)
-		Span{span}.End(err)
+		span.End(err)
 		return result, err
 	})
 }

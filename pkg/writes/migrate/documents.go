@@ -19,7 +19,7 @@ func (c *Client) parts(ctx context.Context, vr *v1alpha1.VidraResource) ([]desir
 	if slices.ContainsFunc(vr.Spec.ManifestFrom, func(from v1alpha1.ManifestSource) bool { return source.IsArtifact(from.Kind) }) {
 		return nil, nil
 	}
-	return desired.ReadParts(ctx, source.Objects(nil), c.objects.Dynamic, vr)
+	return desired.ReadParts(ctx, source.Objects(nil), c.objects.Dynamic, vr, nil)
 }
 
 // locate returns an object of a manifest; nil if it is missing.
