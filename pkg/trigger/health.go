@@ -193,11 +193,8 @@ func CoOwned(kept any) bool {
 // terminating reports whether the object is being deleted.
 func (s *Snapshot) terminating() bool { return s.health().Status == status.TerminatingStatus }
 
-// ComputeHealth returns the health of an object. It leaves the object as it is, and the result
-// shares only strings with it.
-func ComputeHealth(u *unstructured.Unstructured) Health { return CheckHealth(u, nil) }
-
-// CheckHealth returns the health of an object as a check computes it; nil for kstatus. A deletion is as kstatus has it.
+// CheckHealth returns the health of an object as a check computes it; nil for kstatus. A deletion is as kstatus has it. It leaves the object
+// as it is, and the result shares only strings with it.
 func CheckHealth(u *unstructured.Unstructured, check *healthcheck.Check) Health {
 	health := healthIn(u, check)
 	health.Sensitive = ownership.Annotated(u)
@@ -206,26 +203,16 @@ func CheckHealth(u *unstructured.Unstructured, check *healthcheck.Check) Health 
 
 // healthIn returns the health of an object without Sensitive.
 func healthIn(u *unstructured.Unstructured, check *healthcheck.Check) Health {
-	checks := check != nil && u.GetDeletionTimestamp() == nil
-	if !checks && u.GetDeletionTimestamp() == nil && alwaysCurrent(u) {
-		return Health{Status: status.CurrentStatus}
-	}
-	var result *status.Result
-	var err error
-	if checks {
-		result = &status.Result{}
-		result.Status, result.Message = check.Evaluate(withoutValues(u))
-	} else {
-		result, err = compute(healthRelevant(u))
-	}
-	var health Health
-	switch {
-	case err != nil:
-		health = Health{Status: status.UnknownStatus, Message: err.Error()}
-	case result.Status == status.CurrentStatus:
-		return Health{Status: status.CurrentStatus}
+	health := Health{Status: status.CurrentStatus}
+	switch kept := u.GetDeletionTimestamp() == nil; {
+	case kept && check != nil:
+		health.Status, health.Message = check.Evaluate(withoutValues(u))
+	case kept && alwaysCurrent(u):
 	default:
-		health = Health{Status: result.Status, Message: result.Message}
+		health.Status, health.Message = compute(healthRelevant(u))
+	}
+	if health.Status == status.CurrentStatus {
+		return Health{Status: status.CurrentStatus}
 	}
 	// A controller may quote values in its message.
 	if known := ownership.Disclose(false, false, false).With(u); known.Withholds() {
@@ -287,16 +274,20 @@ func healthRelevant(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// compute is status.Compute for an object that any cluster may have sent. status.Compute panics
+// compute is status.Compute for an object that any cluster may have sent: an error is the status Unknown. status.Compute panics
 // on a malformed status of a Pod, which would end the process, because it runs on a goroutine
 // of an informer.
-func compute(u *unstructured.Unstructured) (_ *status.Result, err error) {
+func compute(u *unstructured.Unstructured) (is status.Status, message string) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("its status is malformed: %v", p)
+			is, message = status.UnknownStatus, fmt.Sprintf("its status is malformed: %v", p)
 		}
 	}()
-	return status.Compute(u)
+	result, err := status.Compute(u)
+	if err != nil {
+		return status.UnknownStatus, err.Error()
+	}
+	return result.Status, result.Message
 }
 
 // healthDelay returns the delay until the owners of an object are enqueued because of its

@@ -94,14 +94,14 @@ func TestHealthByKind(t *testing.T) {
 			require.Equal(t, whole.Status, health.Status, "what is not computed would have given the same")
 
 			u.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-			deleted := ComputeHealth(u)
+			deleted := CheckHealth(u, nil)
 			require.Equal(t, status.TerminatingStatus, deleted.Status, "whatever is deleted")
 			require.Zero(t, deleted.WaitsSince, "it waits for nothing")
 			u.SetFinalizers([]string{"example.com/a", "example.com/b"})
 			require.Equal(t, Health{
 				Status: status.TerminatingStatus, Message: "waits for its finalizers (example.com/a, example.com/b)",
 				WaitsSince: u.GetDeletionTimestamp().Unix(),
-			}, ComputeHealth(u))
+			}, CheckHealth(u, nil))
 		})
 	}
 }
@@ -123,7 +123,7 @@ func TestMalformedObjectsHaveAHealth(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			health := ComputeHealth(ofKind(t, tc.apiVersion, tc.kind, tc.more))
+			health := CheckHealth(ofKind(t, tc.apiVersion, tc.kind, tc.more), nil)
 			require.Equal(t, status.UnknownStatus, health.Status, tc.reason)
 			require.Contains(t, health.Message, tc.want)
 		})
@@ -159,7 +159,7 @@ func TestAnythingAnywhereHasAHealth(t *testing.T) {
 				require.NoError(t, wrong.UnmarshalJSON([]byte(`{"kind":"Junk","value":`+value+`}`)))
 				require.NoError(t, unstructured.SetNestedField(u.Object, wrong.Object["value"], strings.Split(place, ".")...))
 				before := u.DeepCopy()
-				health := ComputeHealth(u)
+				health := CheckHealth(u, nil)
 				require.Contains(t, statuses, health.Status)
 				require.LessOrEqual(t, len(health.Message), maxMessage)
 				require.True(t, utf8.ValidString(health.Message))
@@ -171,9 +171,9 @@ func TestAnythingAnywhereHasAHealth(t *testing.T) {
 
 func TestHealthIsCheap(t *testing.T) {
 	none := smallConfigMap.decoded(t, 0, owner, "blue", "100")
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { ComputeHealth(none) }), 2.0, "what has no status costs nothing to speak of")
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { CheckHealth(none, nil) }), 2.0, "what has no status costs nothing to speak of")
 	ten := talkativeWidget.decoded(t, 0, owner, "blue", "100")
-	require.Less(t, testing.AllocsPerRun(100, func() { ComputeHealth(ten) }), 50.0, "conditions that say nothing of health are not taken apart")
+	require.Less(t, testing.AllocsPerRun(100, func() { CheckHealth(ten, nil) }), 50.0, "conditions that say nothing of health are not taken apart")
 }
 
 func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
@@ -198,7 +198,7 @@ func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
 			if tc.sensitive {
 				u.SetAnnotations(map[string]string{ownership.SensitiveAnnotation: "true"})
 			}
-			require.Equal(t, tc.want, ComputeHealth(u), tc.reason)
+			require.Equal(t, tc.want, CheckHealth(u, nil), tc.reason)
 		})
 	}
 }

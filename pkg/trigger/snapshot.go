@@ -239,7 +239,7 @@ func (f *Factory) reduce(watch unique.Handle[watched], u *unstructured.Unstructu
 	}
 	s = &Snapshot{
 		namespace: key.namespace, name: key.name, version: newVersion(u.GetResourceVersion()),
-		owned: make([]owned, len(managers)), special: newSpecial(ComputeHealth(u), ownership.Others(u, v1alpha1.FieldManagerPrefix), ending.Succeeded(u), ownership.CoOwned(u, v1alpha1.FieldManagerPrefix), checkAll(u, checking)),
+		owned: make([]owned, len(managers)), special: newSpecial(CheckHealth(u, nil), ownership.Others(u, v1alpha1.FieldManagerPrefix), ending.Succeeded(u), ownership.CoOwned(u, v1alpha1.FieldManagerPrefix), checkAll(u, checking)),
 	}
 	for i, manager := range managers {
 		s.owned[i] = owned{manager: identify(manager), digest: DigestOf(u, manager, slices.Contains(unreverted, manager), tools[manager])}

@@ -23,8 +23,8 @@ const (
 	identityAge = time.Minute
 	// identityRetry is the lifetime of a failure, so that the objects of a removal share it.
 	identityRetry = 5 * time.Second
-	// IdentityTimeout is the limit of the requests that find out about one object or cluster.
-	IdentityTimeout = 5 * time.Second
+	// identityTimeout is the limit of the requests that find out about one object or cluster.
+	identityTimeout = 5 * time.Second
 )
 
 // Identities finds out which clusters are the same one under several URLs. The identity of a cluster is the UID of its Namespace
@@ -74,7 +74,7 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 		return is.uid, is.err
 	}
 	is = identity{asked: time.Now(), kubeconfig: kubeconfig}
-	ctx, cancel := context.WithTimeout(ctx, IdentityTimeout)
+	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()
 	switch ns, err := GetAsVidra(ctx, d, trigger.ObjectKey{Cluster: d.Name(), GVR: namespaceResource, Name: metav1.NamespaceSystem}); {
 	case err != nil:
@@ -101,7 +101,7 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 func (x *Identities) IsSame(ctx context.Context, here Destination, key trigger.ObjectKey, live *unstructured.Unstructured,
 	borrow func(ctx context.Context) (at Destination, scope cluster.Scope, done func(), err error), recorded func(at Destination) types.UID,
 ) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, IdentityTimeout)
+	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()
 	uid, hereErr := x.Of(ctx, here)
 	at, scope, done, err := borrow(ctx)
