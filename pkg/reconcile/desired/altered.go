@@ -132,34 +132,32 @@ func sameValue(sent, held any) bool {
 	case held == nil: // the API server leaves out what is empty
 		return a == "" || a == "false" || a == "0"
 	}
-	if x, err := resource.ParseQuantity(a); err == nil {
-		if y, err := resource.ParseQuantity(b); err == nil {
-			return x.Cmp(y) == 0
-		}
+	if x, y, ok := both(a, b, resource.ParseQuantity); ok {
+		return x.Cmp(y) == 0
 	}
-	if x, err := netip.ParseAddr(a); err == nil {
-		if y, err := netip.ParseAddr(b); err == nil {
-			return x.Unmap() == y.Unmap()
-		}
+	if x, y, ok := both(a, b, netip.ParseAddr); ok {
+		return x.Unmap() == y.Unmap()
 	}
-	if x, err := netip.ParsePrefix(a); err == nil {
-		if y, err := netip.ParsePrefix(b); err == nil {
-			return x == y
-		}
+	if x, y, ok := both(a, b, netip.ParsePrefix); ok {
+		return x == y
 	}
-	if x, err := time.Parse(time.RFC3339, a); err == nil {
-		if y, err := time.Parse(time.RFC3339, b); err == nil {
-			return x.Equal(y)
-		}
+	if x, y, ok := both(a, b, func(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }); ok {
+		return x.Equal(y)
 	}
 	if strings.ContainsAny(a, "\r\n") && strings.NewReplacer("\r", "", "\n", "").Replace(a) == b {
 		if _, err := base64.StdEncoding.DecodeString(b); err == nil {
 			return true
 		}
 	}
-	x, errX := time.ParseDuration(a)
-	y, errY := time.ParseDuration(b)
-	return errX == nil && errY == nil && x == y
+	x, y, ok := both(a, b, time.ParseDuration)
+	return ok && x == y
+}
+
+// both parses two texts. ok reports that both are valid.
+func both[T any](a, b string, parse func(string) (T, error)) (x, y T, ok bool) {
+	x, errX := parse(a)
+	y, errY := parse(b)
+	return x, y, errX == nil && errY == nil
 }
 
 // brief is a value for a message.

@@ -54,14 +54,12 @@ type MissingPart struct{ Name, Namespace string }
 
 // Gather reads the parts of the manifest of an owner.
 func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.VidraResource) (Parts, *object.Failure) {
-	from := vr.Spec.ManifestFrom
-	got := Parts{Versions: map[source.Key]string{}}
 	// Watched first, so that changes from here on are seen.
 	r.watch(ctx, owner, vr, nil)
-	if len(from) == 0 {
+	if len(vr.Spec.ManifestFrom) == 0 {
 		return Parts{Parts: []Part{{text: vr.Spec.Manifest}}}, nil
 	}
-	got.Parts = append(got.Parts, InlinePart(vr))
+	got := Parts{Versions: map[source.Key]string{}, Parts: []Part{InlinePart(vr)}}
 	client, user, why := r.Accounts.ClientOf(ctx, vr, r.Local)
 	if why != nil {
 		return got, why

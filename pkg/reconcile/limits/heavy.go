@@ -3,7 +3,6 @@ package limits
 import (
 	"context"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
@@ -35,12 +34,8 @@ const (
 // A nil one is unbounded.
 type HeavyShare struct {
 	memory *semaphore.Weighted
-	// mu guards workers, the number of free ones, and tenants, the number that each tenant has.
-	mu      sync.Mutex
-	workers int
-	tenants map[string]int
-	// most is the number of workers that one tenant has at most.
-	most int
+	// workers are the workers of each tenant.
+	workers places
 	// least is the weight of each heavy piece of work at least, so that half of the processors parse at most.
 	least int64
 	// bodies are the bytes of the bodies that owners keep.
@@ -52,9 +47,9 @@ type HeavyShare struct {
 func NewHeavyShare(workers int) *HeavyShare {
 	heavy := max(1, workers/4)
 	return &HeavyShare{
-		workers: heavy, tenants: map[string]int{}, most: max(1, heavy/2),
-		memory: semaphore.NewWeighted(heavyMemory),
-		least:  heavyMemory / int64(max(1, runtime.GOMAXPROCS(0)/2)),
+		workers: places{each: max(1, heavy/2), all: heavy},
+		memory:  semaphore.NewWeighted(heavyMemory),
+		least:   heavyMemory / int64(max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 }
 
@@ -64,21 +59,7 @@ func (h *HeavyShare) Enter(tenant string) (exit func(), ok bool) {
 	if h == nil {
 		return func() {}, true
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.workers == 0 || tenant != "" && h.tenants[tenant] >= h.most {
-		return nil, false
-	}
-	h.workers--
-	h.tenants[tenant]++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.workers++
-		if h.tenants[tenant]--; h.tenants[tenant] == 0 {
-			delete(h.tenants, tenant)
-		}
-	}, true
+	return h.workers.take(tenant)
 }
 
 // Take waits until there is memory for work of a weight. Light work continues at once. It fails
