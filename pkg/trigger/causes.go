@@ -77,7 +77,7 @@ type Causes struct {
 	// Gone is whether an object that was to be removed is gone.
 	Gone bool
 	// Health is whether the health of an object changed, which does not require to compare
-	// its fields; see HealthOf.
+	// its fields; see CheckedHealthOf.
 	Health bool
 	// Others is whether the fields of other managers in an object changed, which the status records.
 	Others bool

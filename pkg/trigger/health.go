@@ -39,25 +39,17 @@ func (h Health) BlockedAt() time.Time {
 	return time.Unix(h.WaitsSince, 0).Add(ending.Grace)
 }
 
-// HealthOf returns the health of an object in the store of a watch, as of its last event. Where
-// kstatus depends on the clock, as for an unschedulable Pod, time alone changes
-// nothing. ok reports whether the object is a Snapshot.
-func HealthOf(kept any) (health Health, ok bool) {
-	s, ok := kept.(*Snapshot)
-	if !ok || s == nil {
-		return Health{}, false
-	}
-	return s.health(), true
-}
-
-// CheckedHealthOf returns the health of an object in the store of a watch, as a check of an owner computes it; nil for kstatus. ok reports
-// whether that check has evaluated the object.
+// CheckedHealthOf returns the health of an object in the store of a watch, as of its last event, as a check of an owner computes it; nil for
+// kstatus. Where kstatus depends on the clock, as for an unschedulable Pod, time alone changes nothing. ok reports whether the object is a
+// Snapshot that the check has evaluated.
 func CheckedHealthOf(kept any, check *healthcheck.Check) (health Health, ok bool) {
-	if check == nil {
-		return HealthOf(kept)
-	}
 	s, ok := kept.(*Snapshot)
-	if !ok || s == nil || s.special == nil {
+	switch {
+	case !ok || s == nil:
+		return Health{}, false
+	case check == nil:
+		return s.health(), true
+	case s.special == nil:
 		return Health{}, false
 	}
 	for c := s.special.checked; c != nil; c = c.next {
@@ -294,11 +286,11 @@ func compute(u *unstructured.Unstructured) (is status.Status, message string) {
 // health, from the previous and the new object in the store; 0 if the health is the same. A new
 // object is compared with one that is Current, and so is one that is gone: it may be created again.
 func healthDelay(before, after any) time.Duration {
-	was, ok := HealthOf(before)
+	was, ok := CheckedHealthOf(before, nil)
 	if !ok {
 		was.Status = status.CurrentStatus
 	}
-	is, found := HealthOf(after)
+	is, found := CheckedHealthOf(after, nil)
 	if !found {
 		is.Status = status.CurrentStatus
 	}

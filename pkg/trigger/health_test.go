@@ -84,7 +84,7 @@ func TestHealthByKind(t *testing.T) {
 			u := ofKind(t, tc.apiVersion, tc.kind, tc.more)
 			kept, err := newRig(t).TransformFor("", configMaps)(u)
 			require.NoError(t, err)
-			health, ok := HealthOf(kept)
+			health, ok := CheckedHealthOf(kept, nil)
 			require.True(t, ok)
 			require.Equal(t, tc.want, health, tc.reason)
 			require.Equal(t, ofKind(t, tc.apiVersion, tc.kind, tc.more), u, "the object is as it was")
@@ -205,7 +205,7 @@ func TestHealthOfSensitiveObjectsSaysNothing(t *testing.T) {
 
 func TestHealthOfWhatIsNoSnapshot(t *testing.T) {
 	for _, kept := range []any{nil, "text", (*Snapshot)(nil), configMap("blue", "1")} {
-		health, ok := HealthOf(kept)
+		health, ok := CheckedHealthOf(kept, nil)
 		require.False(t, ok, "%T", kept)
 		require.Zero(t, health)
 	}
