@@ -67,6 +67,13 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	r.Trigger.EnqueueAfter(delay, r.obstacles.Owners(key)...)
 }
 
+// obstacleUnwatched asks for missing rights from time to time once their roles and bindings are watched no more.
+func (r *Reconciler) obstacleUnwatched(key metawatch.Key) {
+	if key.GVR.Group == rbacv1.GroupName {
+		r.grants.Recheck(key.Cluster, key.Namespace)
+	}
+}
+
 // awaitRefused enqueues the VidraResource at the end of refusals; missing are the rights whose roles are watched, too.
 func (p *pass) awaitRefused(missing map[access.Right]dynamic.Interface) {
 	roles := sets.New[metawatch.Key]()

@@ -386,3 +386,20 @@ func TestWatchedRolesCostNoQuestions(t *testing.T) {
 		require.Len(t, a.told[owner], 1, "it was granted")
 	})
 }
+
+// TestRolesThatAreWatchedNoMore: a missing right is asked for from time to time after the end of a watch of its roles.
+func TestRolesThatAreWatchedNoMore(t *testing.T) {
+	withGrants(t, func(t *testing.T, g *Grants, a *authorizer) {
+		a.watched = true
+		owner := trigger.Owner{Name: "one"}
+		g.Await(owner, asking(nil, mayPatch))
+		after(time.Hour)
+		a.watched = false
+		g.Recheck(mayPatch.Subject.Cluster, mayPatch.Namespace)
+		after(time.Hour)
+		require.Greater(t, a.questions(mayPatch), 2*grantsAttempts)
+		a.set(func() { a.allowed[mayPatch] = true })
+		after(2 * grantsMaxInterval)
+		require.Len(t, a.toldOf(owner), 1)
+	})
+}

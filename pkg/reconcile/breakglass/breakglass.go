@@ -23,7 +23,7 @@ const (
 
 // Limits bound the requests of one object.
 type Limits struct {
-	// Max is how long the object is exempt at most; 0 refuses all requests.
+	// Max is how long the object is exempt at most; less than a second refuses all requests.
 	Max time.Duration
 	// InManifest reports that the manifest itself sets the annotations.
 	InManifest bool
@@ -36,6 +36,9 @@ type Limits struct {
 func Decide(annotations map[string]string, known *v1alpha1.BreakGlassStatus, limits Limits, now time.Time) *v1alpha1.BreakGlassStatus {
 	text, asked := annotations[v1alpha1.BreakGlassUntilAnnotation]
 	reason := strings.TrimSpace(annotations[v1alpha1.BreakGlassReasonAnnotation])
+	if known != nil && known.Until == nil { // an ignored one, or another client wrote the status
+		known = nil
+	}
 	exempt := known != nil && known.State == v1alpha1.BreakGlassAccepted
 	counted := known != nil && known.Since != nil && now.Before(known.Until.Add(known.Until.Sub(known.Since.Time)))
 	answer := v1alpha1.BreakGlassStatus{}
@@ -80,8 +83,8 @@ func Decide(annotations map[string]string, known *v1alpha1.BreakGlassStatus, lim
 	switch {
 	case limits.InManifest:
 		return refuse("the manifest sets the annotation %s: remove it there, and annotate the object in the cluster", v1alpha1.BreakGlassUntilAnnotation)
-	case limits.Max <= 0:
-		return refuse("its maximum is 0s, see spec.drift.maxBreakGlass and the operator's flag --max-break-glass")
+	case limits.Max < time.Second: // the status has whole seconds
+		return refuse("its maximum is %s, see spec.drift.maxBreakGlass and the operator's flag --max-break-glass", limits.Max)
 	case limits.Full:
 		return refuse("%d objects of the VidraResource have break-glass annotations already", MaxAnswers)
 	case err != nil:
@@ -116,7 +119,7 @@ func wholeSeconds(t time.Time) *metav1.Time {
 
 // Exempts reports whether an answer exempts its object now.
 func Exempts(answer *v1alpha1.BreakGlassStatus, now time.Time) bool {
-	return answer != nil && answer.State == v1alpha1.BreakGlassAccepted && now.Before(answer.Until.Time)
+	return answer != nil && answer.State == v1alpha1.BreakGlassAccepted && answer.Until != nil && now.Before(answer.Until.Time)
 }
 
 // Answer is the answer to the break-glass annotations that an object was seen with.

@@ -143,6 +143,35 @@ func TestAnswerBreakGlass(t *testing.T) {
 	}
 }
 
+// TestBreakGlassOfAnyStatus: another client may have written any answer into the status, and a maximum may be shorter than a second.
+func TestBreakGlassOfAnyStatus(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 31, 12, 0, 0, 600_000_000, time.UTC)
+	later, past := &metav1.Time{Time: now.Add(time.Hour)}, &metav1.Time{Time: now.Add(-time.Hour)}
+	request := map[string]string{
+		v1alpha1.BreakGlassUntilAnnotation: later.Format(time.RFC3339), v1alpha1.BreakGlassReasonAnnotation: "incident 42",
+	}
+	answers := []*v1alpha1.BreakGlassStatus{nil}
+	for _, state := range []v1alpha1.BreakGlassState{v1alpha1.BreakGlassAccepted, v1alpha1.BreakGlassIgnored, v1alpha1.BreakGlassEnded, ""} {
+		for _, since := range []*metav1.Time{nil, past, later} {
+			for _, until := range []*metav1.Time{nil, past, later} {
+				answers = append(answers, &v1alpha1.BreakGlassStatus{State: state, Since: since, Until: until})
+			}
+		}
+	}
+	for _, known := range answers {
+		for _, annotations := range []map[string]string{nil, request, {v1alpha1.BreakGlassUntilAnnotation: "soon"}} {
+			for _, most := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond, time.Second, time.Hour} {
+				require.NotPanics(t, func() {
+					got := Decide(annotations, known, Limits{Max: most}, now)
+					require.False(t, most < time.Second && Exempts(got, now), "%v: %v", known, got)
+					Exempts(known, now)
+				}, "%v with a maximum of %s", known, most)
+			}
+		}
+	}
+}
+
 // TestBreakGlassCannotBeRenewedForEver renews break-glass every minute for a week.
 func TestBreakGlassCannotBeRenewedForEver(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,9 @@ func (k Key) Compare(other Key) int {
 type Watches struct {
 	// Changed is called when an object of a key was changed, or was created or deleted. It must not block.
 	Changed func(key Key, existence bool)
+	// Ended is called when the objects of a key are watched no more, because no owner needs them or the API server refuses the watch.
+	// It must not block. Optional.
+	Ended func(key Key)
 	// Max limits the number of watches. Zero means unlimited. A key beyond it stays unwatched.
 	Max int
 
@@ -67,16 +70,31 @@ type watch struct {
 
 // Sync makes the keys of an owner exactly keys. client watches those that are new. It does not wait for a server.
 func (w *Watches) Sync(owner trigger.Owner, client metadata.Interface, keys iter.Seq[Key]) {
+	for _, key := range w.sync(owner, client, keys) {
+		w.notifyEnd(key)
+	}
+}
+
+// notifyEnd calls Ended. w.mu must not be held.
+func (w *Watches) notifyEnd(key Key) {
+	if w.Ended != nil {
+		w.Ended(key)
+	}
+}
+
+// sync is Sync, and returns the keys whose watches it has ended.
+func (w *Watches) sync(owner trigger.Owner, client metadata.Interface, keys iter.Seq[Key]) (ended []Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
-		return
+		return nil
 	}
 	_, removed := w.needed.Set(owner, keys)
 	for _, key := range removed {
 		if one := w.watched[key]; one != nil && !w.needed.Needed(key) {
 			one.stop()
 			delete(w.watched, key)
+			ended = append(ended, key)
 		}
 	}
 	for _, key := range w.needed.Keys(owner) {
@@ -89,6 +107,7 @@ func (w *Watches) Sync(owner trigger.Owner, client metadata.Interface, keys iter
 			w.beginLocked(client, key)
 		}
 	}
+	return ended
 }
 
 // Release forgets the keys of an owner.
@@ -174,6 +193,7 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key) {
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			one.refused.Store(time.Now().UnixNano())
 			stop()
+			w.notifyEnd(key)
 		}
 	})
 	one.listed, _ = one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
