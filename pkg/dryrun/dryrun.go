@@ -82,8 +82,8 @@ func (r *Runner) Resource(o *desired.Object) dynamic.ResourceInterface {
 }
 
 // Live reads an object; nil if it is absent.
-func (r *Runner) Live(ctx context.Context, o *desired.Object) (*unstructured.Unstructured, error) {
-	live, err := r.Resource(o).Get(ctx, o.Key.Name, metav1.GetOptions{})
+func (r *Runner) Live(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
+	live, err := r.At.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -225,12 +225,8 @@ func (r *Runner) Disclosure(o *desired.Object, versions ...*unstructured.Unstruc
 
 // WasSensitive reports whether the object had the annotation that withholds its values, as far as the inventory has it.
 func (r *Runner) WasSensitive(id object.Identity) ownership.Sensitivity {
-	for i := range r.VR.Status.ManagedResources {
-		if e := &r.VR.Status.ManagedResources[i]; e.Sensitive && object.IdentityOf(e) == id {
-			return true
-		}
-	}
-	return false
+	entry := owners.EntryOf(r.VR, id)
+	return ownership.Sensitivity(entry != nil && entry.Sensitive)
 }
 
 // Added are the additions of an edit in the place of the fields that it removed: they are removed with the revert.

@@ -109,8 +109,8 @@ func (b *blamed) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (miss
 	if located != nil {
 		configuration = located.located.Object.Object
 		source := "spec.manifest of VidraResource " + vr.Name
-		if from := located.located.Object.Position.Source; located.located.Source() != nil {
-			source = from
+		if located.located.Source() != nil {
+			source = located.located.Object.Position.Source
 		}
 		b.sources = append(b.sources, vr.Name+": "+source)
 	}
@@ -140,7 +140,7 @@ func (b *blamed) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (miss
 
 // lines are the lines of the object, with their owners.
 func (b *blamed) lines() ([]BlameLine, error) {
-	obj := ownership.Mask(b.subject.live, b.known, func([]string, any) any { return "***" })
+	obj := ownership.Mask(b.subject.live, b.known, func([]string, any) any { return mask })
 	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
 	text, err := sigsyaml.Marshal(obj.Object)
 	if err != nil {
@@ -196,7 +196,7 @@ func (b *blamed) attribute(line *BlameLine) {
 	}
 	line.Manifest = b.places[line.Pointer]
 	for n := len(line.path) - 1; n > 0 && line.Manifest == nil; n-- { // it may be owned as a whole
-		if b.atomic(line.path[:n]) {
+		if b.writers.OwnsWhole(line.path[:n]...) {
 			line.Manifest = b.places[ownership.Field{Tokens: line.path[:n]}.Pointer()]
 			break
 		}
@@ -239,9 +239,6 @@ func (b *blamed) addEdits(lines []BlameLine) {
 		}
 	}
 }
-
-// atomic reports whether the value at a path is owned as a whole.
-func (b *blamed) atomic(path []string) bool { return b.writers.OwnsWhole(path...) }
 
 // foreignLines are the lines of fields that no manifest has, with the lines above them. Fields that the API server writes
 // itself are left out.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
-	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 )
 
 // Diff is the answer to the question about the effects of applies of VidraResources.
@@ -28,12 +27,11 @@ type Forecasts struct {
 // Diff returns the effects of an apply of VidraResources, by dry runs with the rights of the user and the decisions of the
 // operator.
 func (c *Client) Diff(ctx context.Context, q PreviewQuery) (*Diff, error) {
-	answer := &Diff{}
 	differs, remarks, err := c.differs(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	answer.Remarks = remarks
+	answer := &Diff{Remarks: remarks}
 	for _, d := range differs {
 		d.remark = func(text string) { answer.Remarks = append(answer.Remarks, text) }
 		diff, err := d.run(ctx)
@@ -48,12 +46,11 @@ func (c *Client) Diff(ctx context.Context, q PreviewQuery) (*Diff, error) {
 // Forecast returns the fields of VidraResources that other field managers write, by dry runs with the rights of the user and the
 // decisions of the operator.
 func (c *Client) Forecast(ctx context.Context, q PreviewQuery) (*Forecasts, error) {
-	answer := &Forecasts{}
 	differs, remarks, err := c.differs(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	answer.Remarks = remarks
+	answer := &Forecasts{Remarks: remarks}
 	for _, d := range differs {
 		found, err := (&forecaster{differ: d}).run(ctx)
 		if err != nil {
@@ -86,7 +83,7 @@ func (c *Client) differs(ctx context.Context, q PreviewQuery) (differs []*differ
 			return nil, nil, err
 		}
 		d := newDiffer(c, at, vr, moves)
-		if access.IsLocal(vr.Spec.Destination.Server) {
+		if !Remote(vr) {
 			d.runner.Scope = c.operator.scope
 		}
 		d.runner.Given, d.runner.Beside, d.dropped, d.isNew = p.parts, p.beside, p.dropped[vr.Name], p.isNew

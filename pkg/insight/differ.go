@@ -104,11 +104,8 @@ type differ struct {
 	runner *dryrun.Runner
 	// moves finds the other VidraResource of an object that moves.
 	moves *moves
-	// operator are the settings of the operator, and settings those for the VidraResource.
-	operator *decisions
+	// settings are the settings of the operator for the VidraResource.
 	settings *plan.Settings
-	// destination opens the destination of another VidraResource.
-	destination func(ctx context.Context, vr *v1alpha1.VidraResource) (*cluster.Cluster, error)
 	// wanted are the objects of the manifest.
 	wanted map[object.Identity]bool
 	// unread are the objects that the user may not read, and that may be kept in a container which is removed.
@@ -124,9 +121,7 @@ type differ struct {
 func newDiffer(c *Client, at *cluster.Cluster, vr *v1alpha1.VidraResource, others *moves) *differ {
 	runner := dryrun.New(c.dynamic, at, vr)
 	runner.Sources = c.sources
-	return &differ{
-		runner: runner, moves: others, operator: &c.operator, settings: c.operator.settings(vr, runner.By), destination: c.destinationOf, wanted: map[object.Identity]bool{},
-	}
+	return &differ{runner: runner, moves: others, settings: c.operator.settings(vr, runner.By), wanted: map[object.Identity]bool{}}
 }
 
 // as returns a differ for the objects of another VidraResource, which this one receives.
@@ -135,7 +130,7 @@ func (d *differ) as(former *v1alpha1.VidraResource) *differ {
 	runner.By.Manager = v1alpha1.InstallationOf(former).FieldManager(former.Name)
 	settings := *d.settings
 	settings.Claimant.Manager = runner.By.Manager
-	return &differ{runner: &runner, moves: d.moves, operator: d.operator, settings: &settings, destination: d.destination, wanted: d.wanted}
+	return &differ{runner: &runner, moves: d.moves, settings: &settings, wanted: d.wanted}
 }
 
 // resolve returns the objects of the manifest with the configurations of the operator. It fails for a manifest that the operator does not
@@ -229,7 +224,7 @@ func newObjectDifference(id object.Identity, gvk schema.GroupVersionKind) *Objec
 func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDifference, error) {
 	diff := newObjectDifference(o.ID, o.GVK)
 	diff.Place = o.Place.In(d.runner.VR)
-	live, err := d.runner.Live(ctx, o)
+	live, err := d.runner.Live(ctx, o.Key)
 	switch {
 	case apierrors.IsForbidden(err):
 		return diff.refused("you may not read it, so that it is not compared: " + err.Error()), nil
@@ -243,8 +238,8 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 			return diff, nil
 		}
 	}
-	if managers := []string(nil); d.isNew && live != nil {
-		if managers = ownership.Managers(live, v1alpha1.FieldManagerPrefix); len(managers) > 0 {
+	if d.isNew && live != nil {
+		if managers := ownership.Managers(live, v1alpha1.FieldManagerPrefix); len(managers) > 0 {
 			d.owned.Do(func() { d.printOwner(o.ID, managers[0]) })
 		}
 	}
@@ -274,26 +269,17 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 	if diff = d.keep(diff, o, live); !slices.Contains([]string{ActionCreate, ActionChange, ActionAdopt, ActionReplace}, diff.Action) {
 		return diff, nil
 	}
-	if err := apply.CheckReferences(ctx, o, d.runner.At, d.get); err != nil {
+	if err := apply.CheckReferences(ctx, o, d.runner.At, d.runner.Live); err != nil {
 		return diff.refused(err.Error()), nil
 	}
 	return diff, nil
-}
-
-// get reads an object; nil if it is absent.
-func (d *differ) get(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
-	live, err := d.runner.At.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // that it does not exist is no error here
-	}
-	return live, err
 }
 
 // printOwner prints how an object of a file is compared with the manifest that has it already.
 func (d *differ) printOwner(id object.Identity, manager string) {
 	if name, _ := v1alpha1.ParseFieldManager(manager); name != "" {
 		d.remark(fmt.Sprintf("%s is an object of VidraResource %s: `%s` compares the files with its manifest, and shows the fields and objects that they drop",
-			id, name, d.moves.program.Hint("diff", name, "-f", "FILE")))
+			id, name, d.moves.client.program.Hint("diff", name, "-f", "FILE")))
 	}
 }
 
@@ -376,7 +362,7 @@ func (d *differ) contested(ctx context.Context, diff *ObjectDifference, o *desir
 		return err.Error()
 	}
 	var elsewhere []owners.CoOwner
-	drift := d.isDrift(owners.EntryOf(d.runner.VR, o.ID), o)
+	drift := d.isDrift(o)
 	if d.settings.Adopt != v1alpha1.AdoptAlways && !drift {
 		elsewhere = finder.Claimant.OwnersElsewhere(o.Key, live, others)
 	}
@@ -414,7 +400,7 @@ func (d *differ) failed(ctx context.Context, diff *ObjectDifference, o *desired.
 		}
 		diff.Why = "an edit is in the way, which is removed first: " + why
 		return diff, nil
-	case !invalid, fields == nil, !o.SetsAll(fields) && d.isDrift(owners.EntryOf(d.runner.VR, o.ID), o), !acceptable():
+	case !invalid, fields == nil, !o.SetsAll(fields) && d.isDrift(o), !acceptable():
 		return diff.refused(why), nil
 	}
 	return d.replaced(ctx, diff, o, live, object.Refusal{
@@ -425,7 +411,7 @@ func (d *differ) failed(ctx context.Context, diff *ObjectDifference, o *desired.
 // replaced is about an object that the API server accepts as a new one only: the operator decides whether it is deleted and created again.
 func (d *differ) replaced(ctx context.Context, diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured, refusal object.Refusal) (*ObjectDifference, error) {
 	entry := owners.EntryOf(d.runner.VR, o.ID)
-	replacement := &apply.Replacement{Settings: d.settings, Object: o, Entry: entry, Live: live, Refusal: refusal, Drift: d.isDrift(entry, o)}
+	replacement := &apply.Replacement{Settings: d.settings, Object: o, Entry: entry, Live: live, Refusal: refusal, Drift: d.isDrift(o)}
 	finder := d.finder()
 	var err error
 	if replacement.Others, err = d.coOwners(live, func() ([]owners.CoOwner, error) { return finder.CoOwners(ctx, o.Key, live) }); err != nil {
@@ -480,7 +466,7 @@ func (d *differ) changed(ctx context.Context, diff *ObjectDifference, o *desired
 	}
 	owned, recorded := ownership.Of(live, d.runner.By.Manager)
 	// The order of items is not owned. The result of a JSON patch that removes defaults first has the former owners.
-	if after, _ := ownership.Of(applied, d.runner.By.Manager); !recorded || owned != after || !d.isDrift(owners.EntryOf(d.runner.VR, o.ID), o) && nearer(o, live, applied) {
+	if after, _ := ownership.Of(applied, d.runner.By.Manager); !recorded || owned != after || !d.isDrift(o) && nearer(o, live, applied) {
 		diff.Diff = d.unified(live, applied, d.runner.Disclosure(o))
 	}
 	if d.runner.Owns(live) {
@@ -529,7 +515,8 @@ func (d *differ) byTools(o *desired.Object, live *unstructured.Unstructured) []o
 }
 
 // isDrift reports whether the operator applied the present configuration of an object, so that a difference is an edit.
-func (d *differ) isDrift(entry *v1alpha1.ManagedResourceStatus, o *desired.Object) bool {
+func (d *differ) isDrift(o *desired.Object) bool {
+	entry := owners.EntryOf(d.runner.VR, o.ID)
 	return entry != nil && entry.UID != "" && !d.manifestChanged(entry, o)
 }
 
@@ -557,10 +544,10 @@ func (d *differ) keep(diff *ObjectDifference, o *desired.Object, live *unstructu
 // decide returns the decision of the operator about an edit of an object. No policy delays a changed manifest, and spec.suspend, which
 // delays all writes, is reported by the difference of the VidraResource.
 func (d *differ) decide(o *desired.Object, live *unstructured.Unstructured) policy.Decision {
-	entry := owners.EntryOf(d.runner.VR, o.ID)
-	if !d.isDrift(entry, o) {
+	if !d.isDrift(o) {
 		return policy.Revert
 	}
+	entry := owners.EntryOf(d.runner.VR, o.ID)
 	decision, _ := d.settings.Decide(plan.Task{
 		Object: o, Known: &plan.Object{Entry: entry}, Why: plan.WhyDrift, Cause: trigger.Cause{Found: live, Deleted: live == nil},
 		Decision: policy.OfEdit(d.runner.VR, entry.BreakGlass, d.settings.MaxBreakGlass, time.Now()),

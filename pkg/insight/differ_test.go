@@ -34,10 +34,10 @@ func differOf() *differ {
 		panic(err)
 	}
 	by := object.SignatureOf("", vr.Name)
-	none := &moves{given: map[string]*v1alpha1.VidraResource{}, contents: map[string]content{}}
+	none := &moves{client: &Client{}, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]content{}}
 	none.named = &owners.Named{Preview: none.all, Parts: none.partsOf}
 	none.others = func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }
-	return &differ{runner: &dryrun.Runner{VR: vr, By: by, At: &cluster.Cluster{}}, moves: none, operator: &operator, settings: operator.settings(vr, by)}
+	return &differ{runner: &dryrun.Runner{VR: vr, By: by, At: &cluster.Cluster{}}, moves: none, settings: operator.settings(vr, by)}
 }
 
 // entries are the managedFields of an object that shop applied, and that kubectl-edit wrote to since.

@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,10 +93,7 @@ func isVidraResource(obj manifest.Object) bool {
 
 // textIn returns the part of a manifest in a ConfigMap or Secret of the same files.
 func textIn(objects []manifest.Object, vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool) {
-	namespace := source.Namespace
-	if namespace == "" {
-		namespace = vr.Spec.Destination.Namespace
-	}
+	namespace := cmp.Or(source.Namespace, vr.Spec.Destination.Namespace)
 	for _, obj := range objects {
 		if obj.GetKind() != source.Kind || obj.GetAPIVersion() != "v1" || obj.GetName() != source.Name || obj.GetNamespace() != namespace {
 			continue

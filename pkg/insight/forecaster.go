@@ -199,7 +199,7 @@ func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []Con
 			found.add(strings.Join(replicas, "."), scaler, replicas)
 		}
 	}
-	live, err := f.differ.runner.Live(ctx, o)
+	live, err := f.differ.runner.Live(ctx, o.Key)
 	switch {
 	case apierrors.IsForbidden(err):
 		return found.fields, fmt.Sprintf("%s: you may not read it: %s", o.ID, err), nil
@@ -251,7 +251,7 @@ func (c *contested) add(field, manager string, tokens []string) *ContestedField 
 	c.fields = append(c.fields, ContestedField{
 		APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name,
 		Field: field, Writer: writer, tokens: tokens,
-		Fights: c.forecaster.differ.runner.VR.DriftMode() == v1alpha1.DriftCorrect && !c.forecaster.differ.operator.operator.Tools.Has(manager),
+		Fights: c.forecaster.differ.runner.VR.DriftMode() == v1alpha1.DriftCorrect && !c.forecaster.differ.settings.Tools.Has(manager),
 	})
 	return &c.fields[len(c.fields)-1]
 }

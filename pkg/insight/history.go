@@ -43,7 +43,7 @@ type HistoryEdit struct {
 
 // History returns the edits in the statuses of VidraResources. It fails for an object that no VidraResource manages.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*History, error) {
-	owners, err := c.historians(ctx, q.VidraResource)
+	owners, err := c.wanted(ctx, StatusQuery{Name: q.VidraResource})
 	if err != nil {
 		return nil, err
 	}
@@ -78,16 +78,4 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) (*History, error) 
 	}
 	slices.SortStableFunc(history.Edits, func(a, b HistoryEdit) int { return b.LastTime.Compare(a.LastTime.Time) })
 	return history, nil
-}
-
-// historians reads the VidraResource of a name, or all.
-func (c *Client) historians(ctx context.Context, name string) ([]*v1alpha1.VidraResource, error) {
-	if name == "" {
-		return c.VidraResources(ctx, "")
-	}
-	vr, err := c.VidraResource(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return []*v1alpha1.VidraResource{vr}, nil
 }

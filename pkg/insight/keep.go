@@ -2,7 +2,6 @@ package insight
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -14,6 +13,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -97,7 +97,7 @@ func (c *Client) Keep(ctx context.Context, of Target, files []File) (*Kept, erro
 		key := source.KeyOf(vr, *k.Source)
 		name = path.Join(strings.ToLower(key.Kind), key.Namespace, key.Name, k.Source.Key)
 	}
-	return k, s.amend(k, edit, at.located, name, in)
+	return k, s.amend(k, edit, at, name, in)
 }
 
 // othersOfManifest are the field managers of spec.manifest, but for the commands of Vidra.
@@ -121,9 +121,6 @@ func (s *subject) lastEdit() (of *v1alpha1.VidraResource, last *v1alpha1.History
 			}
 		}
 	}
-	if of == nil && len(s.owners) > 0 {
-		of = s.owners[0]
-	}
 	return of, last
 }
 
@@ -140,7 +137,7 @@ func (s *subject) keepIn(k *Kept, files []File, edit *v1alpha1.HistoryEntry) err
 		}
 		if at != nil {
 			k.File, k.Before = f.file.Name, f.file.Text
-			return s.amend(k, edit, at, f.file.Name, f.file.Name)
+			return s.amend(k, edit, &located{located: at, vr: k.Owner}, f.file.Name, f.file.Name)
 		}
 	}
 	for _, f := range parsed {
@@ -155,7 +152,7 @@ func (s *subject) keepIn(k *Kept, files []File, edit *v1alpha1.HistoryEntry) err
 			}
 			inside := *k
 			inside.Before = inner
-			if err := s.amend(&inside, edit, at, f.file.Name, "spec.manifest in "+f.file.Name); err != nil {
+			if err := s.amend(&inside, edit, &located{located: at, vr: k.Owner}, f.file.Name, "spec.manifest in "+f.file.Name); err != nil {
 				return err
 			}
 			k.File, k.Before, k.Fields = f.file.Name, f.file.Text, inside.Fields
@@ -171,66 +168,39 @@ func (s *subject) keepIn(k *Kept, files []File, edit *v1alpha1.HistoryEntry) err
 }
 
 // amend writes the values of an edit into the text. name is the name of the text in the diff, and in where lines are counted from.
-func (s *subject) amend(k *Kept, edit *v1alpha1.HistoryEntry, at *desired.Located, name, in string) error {
-	made := &located{located: at, vr: k.Owner}
+func (s *subject) amend(k *Kept, edit *v1alpha1.HistoryEntry, at *located, name, in string) error {
 	var amendments []manifest.Amendment
 	for i, field := range edit.Fields {
 		value := ""
 		if i < len(edit.Values) {
 			value = edit.Values[i]
 		}
-		tokens := s.tokens(k.Owner, at, field)
-		line := at.Line(tokens...)
+		tokens := s.tokens(at, field)
+		line := at.located.Line(tokens...)
 		k.Fields = append(k.Fields, FieldLine{Field: field, Place: fmt.Sprintf("line %d of %s", line, in)})
 		switch {
 		case value == "":
 			return fmt.Errorf("the value of %s is not recorded, because it is long or withheld: change line %d of %s", field, line, in)
 		case tokens == nil:
 			return fmt.Errorf("the manifest does not have %s, which the edit added: change it at line %d of %s", field, line, in)
-		case made.overridden(tokens):
+		case at.overridden(tokens):
 			k.Manual = fmt.Sprintf("%s does not have the value of %s, which a patch, a setting or a variable of the kustomization sets: change that", in, field)
 			return nil
 		}
 		a := manifest.Amendment{Path: tokens}
-		if a.Remove = value == "null"; !a.Remove {
-			decoder := json.NewDecoder(strings.NewReader(value))
-			decoder.UseNumber()
-			if err := decoder.Decode(&a.Value); err != nil {
-				return fmt.Errorf("the value of %s cannot be read", field) // the error may quote it
-			}
-			a.Value = numbers(a.Value)
+		if a.Remove = value == "null"; !a.Remove && utiljson.Unmarshal([]byte(value), &a.Value) != nil {
+			return fmt.Errorf("the value of %s cannot be read", field) // the error may quote it
 		}
 		amendments = append(amendments, a)
 	}
 	// Later items of a list first, so that none moves before it is removed.
 	slices.SortStableFunc(amendments, func(a, b manifest.Amendment) int { return comparePaths(b.Path, a.Path) })
-	after, err := manifest.Amend(k.Before, at.Object.Position, amendments, manifest.Options{})
+	after, err := manifest.Amend(k.Before, at.located.Object.Position, amendments, manifest.Options{})
 	if err != nil {
 		return fmt.Errorf("%s in %s: %w: change it at %s", s.title(), in, err, k.Fields[0].Place)
 	}
 	k.After, k.Diff = after, patchOf(name, k.Before, after)
 	return nil
-}
-
-// numbers returns a decoded value with the numbers that a manifest has.
-func numbers(value any) any {
-	switch value := value.(type) {
-	case json.Number:
-		if n, err := value.Int64(); err == nil {
-			return n
-		}
-		f, _ := value.Float64()
-		return f
-	case map[string]any:
-		for key, field := range value {
-			value[key] = numbers(field)
-		}
-	case []any:
-		for i, item := range value {
-			value[i] = numbers(item)
-		}
-	}
-	return value
 }
 
 // comparePaths orders paths, with indexes of lists as numbers.
@@ -249,10 +219,10 @@ func comparePaths(a, b []string) int {
 var nameInPath = regexp.MustCompile(`^(?:\.?([^.\[\]" ]+)|\[("(?:[^"\\]|\\.)*")\])`)
 
 // tokens returns the path of a field in the text of the manifest; nil if the text cannot have it.
-func (s *subject) tokens(vr *v1alpha1.VidraResource, at *desired.Located, field string) []string {
-	m := &ManagedBy{located: &located{located: at, vr: vr}}
-	if s.live != nil && !Remote(vr) {
-		m.addFields(s.live, signature(vr).Manager, ownership.Disclose(false, ownership.SensitivityOf(s.live), false))
+func (s *subject) tokens(at *located, field string) []string {
+	if s.live != nil && !Remote(at.vr) {
+		m := &ManagedBy{located: at}
+		m.addFields(s.live, signature(at.vr).Manager, ownership.Disclose(false, ownership.SensitivityOf(s.live), false))
 		for _, one := range m.configured {
 			if one.Path == field {
 				return one.Tokens

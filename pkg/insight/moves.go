@@ -23,16 +23,12 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
-	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // moves finds the VidraResources between which objects move, as they would be after the apply. It is safe for concurrent use.
 type moves struct {
-	client  dynamic.Interface
-	sources source.Kinds
-	program Program
-	read    VidraResources
+	client *Client
 	// given are the VidraResources of the apply, by name.
 	given map[string]*v1alpha1.VidraResource
 	// others lists the VidraResources of the cluster, once: no object of most diffs asks for it.
@@ -57,7 +53,7 @@ type content struct {
 }
 
 func newMoves(client *Client, given []*v1alpha1.VidraResource) *moves {
-	m := &moves{client: client.dynamic, sources: client.sources, program: client.program, read: client.resources, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]content{}}
+	m := &moves{client: client, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]content{}}
 	m.named = &owners.Named{Preview: m.all, Parts: m.partsOf}
 	for _, vr := range given {
 		m.given[vr.Name] = vr
@@ -100,12 +96,12 @@ func (m *moves) former(ctx context.Context, to, at string, id object.Identity, l
 		vr := m.given[name]
 		if vr == nil {
 			var err error
-			vr, err = m.read.Get(ctx, name)
+			vr, err = m.client.resources.Get(ctx, name)
 			switch {
 			case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the dry run reports a conflict
 				continue
 			case err != nil:
-				return nil, m.program.VidraResourceError("get", name, err)
+				return nil, m.client.program.VidraResourceError("get", name, err)
 			}
 		}
 		if !owners.HoldsObject(vr, at, id, live.GetUID()) {
@@ -128,7 +124,7 @@ func (m *moves) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desi
 	c, read := m.contents[vr.Name]
 	if !read {
 		var refused, err error
-		c.parts, refused, err = desired.AvailableParts(ctx, m.sources, m.client, cluster.Scope{}, vr, nil)
+		c.parts, refused, err = desired.AvailableParts(ctx, m.client.sources, m.client.dynamic, cluster.Scope{}, vr, nil)
 		if c.unread = refused; err != nil {
 			c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
 		}
@@ -152,7 +148,7 @@ type reader struct{ *moves }
 func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	into, is := obj.(*v1alpha1.VidraResource)
 	if !is {
-		live, err := r.client.Resource(namespaces).Get(ctx, key.Name, metav1.GetOptions{})
+		live, err := r.client.dynamic.Resource(namespaces).Get(ctx, key.Name, metav1.GetOptions{})
 		if err == nil {
 			obj.SetLabels(live.GetLabels())
 		}

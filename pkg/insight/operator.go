@@ -67,8 +67,7 @@ func (o Operator) decisions() (d decisions, err error) {
 		return d, fmt.Errorf("the policy for additions is %q: it must be Keep, Warn or Revert", d.operator.Additions)
 	}
 	if d.operator.MaxBreakGlass == nil {
-		longest := v1alpha1.DefaultMaxBreakGlass
-		d.operator.MaxBreakGlass = &longest
+		d.operator.MaxBreakGlass = new(v1alpha1.DefaultMaxBreakGlass)
 	}
 	if d.scope, err = cluster.LocalScope(o.Namespaces...); err != nil {
 		return d, fmt.Errorf("the namespaces of the operator: %w", err)

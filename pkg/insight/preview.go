@@ -147,9 +147,8 @@ func (p *preview) stored(ctx context.Context, c *Client, obj manifest.Object) (*
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode VidraResource %s: %w", obj.Position, obj.GetName(), err)
 	}
-	force := true
 	stored, err := c.dynamic.Resource(v1alpha1.Resource).Patch(ctx, obj.GetName(), types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}, Force: &force})
+		metav1.PatchOptions{FieldManager: FieldManager, DryRun: []string{metav1.DryRunAll}, Force: new(true)})
 	if err == nil {
 		stored, p.dropped[obj.GetName()], err = c.withoutDropped(ctx, obj, stored)
 	}

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,7 +72,7 @@ func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, 
 			continue
 		}
 		members.Needed.Add(o.ID, o.Key)
-		live, err := d.runner.Live(ctx, o)
+		live, err := d.runner.Live(ctx, o.Key)
 		switch {
 		case err != nil && !apierrors.IsForbidden(err):
 			return nil, fmt.Errorf("read %s: %w", o.ID, err)
@@ -114,15 +113,15 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 		return nil, fmt.Errorf("find the kind of %s: %w", id, err)
 	}
 	key := trigger.ObjectKey{Cluster: d.runner.At.Name(), GVR: mapping.GVR, Namespace: id.Namespace, Name: id.Name}
-	live, err := d.runner.At.Dynamic().Resource(mapping.GVR).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	live, err := d.runner.Live(ctx, key)
 	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
 	case apierrors.IsForbidden(err):
 		d.unread.Undecided.Add(id, key)
 		return pruned(". You may not read it, so that it is not known whether it is kept")
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", id, err)
+	case live == nil:
+		return nil, nil
 	}
 	about := &departure{differ: d, diff: diff, key: key, entry: e, of: policy.Departure{
 		Live: live, Wanted: uids[live.GetUID()], Owned: d.runner.Owns(live), Orphans: d.runner.VR.Orphans(), UnmanagedContents: d.settings.UnmanagedContents,
@@ -350,7 +349,7 @@ func (d *differ) finder() *owners.Finder {
 // isSame reports whether an object is also the object of its name at the destination of a VidraResource, as the operator finds it.
 func (d *differ) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
 	same, err := d.moves.identities.IsSame(ctx, d.runner.At, key, live, func(ctx context.Context) (access.Destination, cluster.Scope, func(), error) {
-		at, err := d.destination(ctx, vr)
+		at, err := d.moves.client.destinationOf(ctx, vr)
 		if err != nil {
 			return nil, cluster.Scope{}, nil, err
 		}

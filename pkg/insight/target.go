@@ -2,7 +2,6 @@ package insight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -201,7 +200,7 @@ func (s *subject) findOwners(ctx context.Context) (all []*v1alpha1.VidraResource
 		for _, name := range s.named {
 			vr, getErr := s.client.VidraResource(ctx, name)
 			if getErr != nil {
-				return nil, errors.Join(getErr)
+				return nil, getErr
 			}
 			all = append(all, vr)
 		}
@@ -241,36 +240,30 @@ type located struct {
 	inFile map[string]any
 }
 
-// locate finds the object in the manifest of an owner; nil if it cannot be found, with the reason.
+// locate finds the object in the manifest of an owner; nil if it cannot be found, with the reason. The first call reads the manifests of
+// all owners.
 func (s *subject) locate(ctx context.Context, vr *v1alpha1.VidraResource) (*located, string) {
-	s.readManifests(ctx)
+	if s.locations == nil {
+		s.locations = map[string]location{}
+		for _, owner := range s.owners {
+			at, why := s.locateIn(ctx, owner)
+			s.locations[owner.Name] = location{at, why}
+		}
+	}
 	found := s.locations[vr.Name]
 	return found.at, found.why
-}
-
-// readManifests finds the object in the manifests of its owners.
-func (s *subject) readManifests(ctx context.Context) {
-	if s.locations != nil {
-		return
-	}
-	s.locations = map[string]location{}
-	for _, vr := range s.owners {
-		at, why := s.locateIn(ctx, vr)
-		s.locations[vr.Name] = location{at, why}
-	}
 }
 
 // disclosure decides whether values of the object are shown, from the inventories of its owners, the object as it is, and
 // the manifests of its owners.
 func (s *subject) disclosure(ctx context.Context) ownership.Disclosure {
-	s.readManifests(ctx)
 	versions := []*unstructured.Unstructured{s.live}
 	before := ownership.Sensitivity(false)
 	for _, vr := range s.owners {
 		if entry := owners.EntryOf(vr, s.id); entry != nil && entry.Sensitive {
 			before = true
 		}
-		if at := s.locations[vr.Name].at; at != nil {
+		if at, _ := s.locate(ctx, vr); at != nil {
 			versions = append(versions, at.located.Object.Unstructured)
 		}
 	}

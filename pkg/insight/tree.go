@@ -159,10 +159,8 @@ func (t *treeReader) read(ctx context.Context, b *Branch) {
 func (b *Branch) show(live *unstructured.Unstructured, check *healthcheck.Check) {
 	health := trigger.CheckHealth(live, check)
 	b.Health, b.Message = string(health.Status), health.Message
-	b.Created, b.uid = ptrTo(live.GetCreationTimestamp()), live.GetUID()
+	b.Created, b.uid = new(live.GetCreationTimestamp()), live.GetUID()
 }
-
-func ptrTo[T any](v T) *T { return &v }
 
 // addOwned adds the objects that others own. Kinds that may not be listed are counted.
 func (t *treeReader) addOwned(ctx context.Context, branches []*Branch) error {

@@ -44,9 +44,9 @@ func shownYAML(obj, other *unstructured.Unstructured, status bool, side string, 
 	}
 	obj = ownership.Mask(obj, known, func(path []string, value any) any {
 		if other != nil && !reflect.DeepEqual(valueAt(other.Object, path), value) {
-			return "*** " + side
+			return mask + " " + side
 		}
-		return "***"
+		return mask
 	})
 	if !status {
 		delete(obj.Object, "status")

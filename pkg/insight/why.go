@@ -150,10 +150,7 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 	listed := map[string]bool{}
 	for _, vr := range s.owners {
 		listed[vr.Name] = true
-		m := ManagedBy{VidraResource: vr.Name, Drift: string(vr.DriftMode()), Suspended: vr.Spec.Suspend}
-		if vr.Spec.Drift != nil {
-			m.Rules = vr.Spec.Drift.Ignore
-		}
+		m := ManagedBy{VidraResource: vr.Name, Drift: string(vr.DriftMode()), Suspended: vr.Spec.Suspend, Rules: ignored(vr)}
 		if Remote(vr) {
 			m.Cluster = vr.Spec.Destination.Server
 		}

@@ -100,7 +100,7 @@ func sentinel(all []*desired.Object) (*desired.Object, string) {
 // drill edits an annotation of an object, and reverts the edit if Vidra does not.
 func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, within time.Duration) (DrillReport, error) {
 	report := DrillReport{Annotation: annotation}
-	before, err := k.runner.Live(ctx, k.object)
+	before, err := k.runner.Live(ctx, k.object.Key)
 	switch {
 	case err != nil:
 		return report, fmt.Errorf("read %s: %w", k.object.ID, err)
@@ -154,7 +154,7 @@ func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, an
 		err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			err := k.restoreOwners(ctx, live, before)
 			if apierrors.IsConflict(err) {
-				if now, getErr := k.runner.Live(ctx, k.object); getErr == nil && now != nil {
+				if now, getErr := k.runner.Live(ctx, k.object.Key); getErr == nil && now != nil {
 					live = now
 				}
 			}

@@ -22,11 +22,7 @@ func (s Style) Blame(b *insight.Blame) string {
 		owner := styled{code: green}
 		owners := slices.Clone(line.Manifest)
 		for _, m := range line.Managers {
-			name := m.Manager
-			if m.Subresource != "" {
-				name += " through " + m.Subresource
-			}
-			owners, owner.code = append(owners, name+", "+ageOf(m.Time.Time, s.Now)+" ago"), yellow
+			owners, owner.code = append(owners, by(m.Manager, m.Subresource)+", "+ageOf(m.Time.Time, s.Now)+" ago"), yellow
 		}
 		owner.text = Line(strings.Join(owners, "; "))
 		content := Line(line.Text)

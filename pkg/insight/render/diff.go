@@ -105,7 +105,7 @@ func (s Style) Diff(d *insight.Difference) string {
 		b.WriteString("    the file drops " + Line(strings.Join(d.Dropped, ", ")) + "\n")
 	}
 	for _, o := range d.Objects {
-		if o.Action == insight.ActionNone && !o.Stays {
+		if unchanged(o) {
 			continue
 		}
 		sign := actionSigns[o.Action]
@@ -120,17 +120,25 @@ func (s Style) Diff(d *insight.Difference) string {
 		for _, remark := range s.DiffRemarks(o) {
 			b.WriteString("    " + Line(remark) + "\n")
 		}
-		for line := range strings.Lines(o.Diff) {
-			line = strings.TrimSuffix(line, "\n")
-			code := ""
-			if line != "" {
-				code = signCodes[line[:1]]
-			}
-			b.WriteString("    " + styled{Line(line), code}.paint(s.Colour) + "\n")
-		}
+		s.unified(&b, "    ", o.Diff)
 	}
 	return b.String()
 }
+
+// unified writes the lines of a unified diff.
+func (s Style) unified(b *strings.Builder, indent, diff string) {
+	for line := range strings.Lines(diff) {
+		line = strings.TrimRight(line, "\r\n")
+		code := ""
+		if line != "" {
+			code = signCodes[line[:1]]
+		}
+		b.WriteString(indent + styled{Line(line), code}.paint(s.Colour) + "\n")
+	}
+}
+
+// unchanged reports that an object stays as it is, and that no edit of it does.
+func unchanged(o *insight.ObjectDifference) bool { return o.Action == insight.ActionNone && !o.Stays }
 
 // DiffMarkdown returns a difference for a pull request.
 func (s Style) DiffMarkdown(d *insight.Difference) string {
@@ -139,7 +147,7 @@ func (s Style) DiffMarkdown(d *insight.Difference) string {
 	if len(d.Dropped) > 0 {
 		fprintf(&b, "The file drops %s.\n\n", strings.Join(d.Dropped, ", "))
 	}
-	changed := slices.DeleteFunc(slices.Clone(d.Objects), func(o *insight.ObjectDifference) bool { return o.Action == insight.ActionNone && !o.Stays })
+	changed := slices.DeleteFunc(slices.Clone(d.Objects), unchanged)
 	if len(changed) == 0 {
 		return b.String()
 	}

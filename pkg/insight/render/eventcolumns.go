@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -12,11 +13,8 @@ import (
 )
 
 // instance is which of several operators wrote an Event.
-func instance(e *eventsv1.Event) string {
-	if e.ReportingInstance != "" {
-		return e.ReportingInstance
-	}
-	return e.DeprecatedSource.Host
+func instance(e *eventsv1.Event, _ func(time.Time) string) string {
+	return cmp.Or(e.ReportingInstance, e.DeprecatedSource.Host)
 }
 
 // eventColumn is a column of the table of Events.
@@ -53,7 +51,7 @@ var eventColumns = []eventColumn{
 		cell: func(e *eventsv1.Event, _ func(time.Time) string) string { return events.Name(e.Regarding) },
 	},
 	{heading: "RELATED", wide: true, usual: 30, cell: related},
-	{heading: "INSTANCE", wide: true, usual: 30, cell: func(e *eventsv1.Event, _ func(time.Time) string) string { return instance(e) }},
+	{heading: "INSTANCE", wide: true, usual: 30, cell: instance},
 	{heading: "NAMESPACE", wide: true, usual: 10, cell: func(e *eventsv1.Event, _ func(time.Time) string) string { return e.Namespace }},
 	{heading: "NOTE", cell: func(e *eventsv1.Event, _ func(time.Time) string) string { return e.Note }},
 }

@@ -14,11 +14,8 @@ import (
 func HistoryNames(history *insight.History) string {
 	var lines []string
 	for _, e := range history.Edits {
-		kind := strings.ToLower(e.Object.Kind)
-		if group, _, found := strings.Cut(e.Object.APIVersion, "/"); found {
-			kind += "." + group
-		}
-		if line := Line(kind+"/"+e.Object.Name) + "\n"; !slices.Contains(lines, line) {
+		kind := schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind()
+		if line := Line(strings.ToLower(kind.String())+"/"+e.Object.Name) + "\n"; !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -48,10 +49,8 @@ func (s Style) InfrahubSyncs(all []*v1alpha1.InfrahubSync) string {
 
 // readyOf returns the condition Ready; one that is Unknown if there is none.
 func readyOf(is *v1alpha1.InfrahubSync) metav1.Condition {
-	for _, c := range is.Status.Conditions {
-		if c.Type == v1alpha1.ConditionReady {
-			return c
-		}
+	if ready := meta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return *ready
 	}
 	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: "Pending", Message: "no operator has synced it yet"}
 }

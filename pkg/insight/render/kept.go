@@ -16,13 +16,6 @@ func (s Style) Kept(k *insight.Kept) string {
 	if k.Diff == "" && k.Manual == "" {
 		b.WriteString("the manifest has these values\n")
 	}
-	for line := range strings.Lines(k.Diff) {
-		line = strings.TrimRight(line, "\r\n")
-		code := ""
-		if line != "" {
-			code = signCodes[line[:1]]
-		}
-		b.WriteString(styled{Line(line), code}.paint(s.Colour) + "\n")
-	}
+	s.unified(&b, "", k.Diff)
 	return b.String()
 }

@@ -13,7 +13,7 @@ import (
 
 // Status returns the text about several VidraResources.
 func (s Style) Status(status *insight.Status) string {
-	text, reports := s.table(), status.VidraResources
+	reports := status.VidraResources
 	if len(reports) == 0 {
 		return "No VidraResources found.\n"
 	}
@@ -24,9 +24,9 @@ func (s Style) Status(status *insight.Status) string {
 		}
 	}
 	if disorder == 0 {
-		return styled{fmt.Sprintf("In order: %s.", display.Plural(len(reports), "VidraResource")), green}.paint(text.colour) + "\n"
+		return styled{fmt.Sprintf("In order: %s.", display.Plural(len(reports), "VidraResource")), green}.paint(s.Colour) + "\n"
 	}
-	var rows [][]styled
+	rows := [][]styled{heading("NAME", "WHAT IS WRONG")}
 	for _, r := range reports {
 		for i, why := range r.Why {
 			name := r.Name
@@ -37,19 +37,19 @@ func (s Style) Status(status *insight.Status) string {
 		}
 	}
 	return fmt.Sprintf("Not in order: %d of %s.\n\n", disorder, display.Plural(len(reports), "VidraResource")) +
-		text.rows(append([][]styled{heading("NAME", "WHAT IS WRONG")}, rows...)...) +
+		s.table().rows(rows...) +
 		"\n`" + s.Program.Hint("status", "NAME") + "` has more.\n"
 }
 
 // Report returns the text about one VidraResource.
 func (s Style) Report(r insight.Report) string {
-	text, now := s.table(), s.Now
+	now := s.Now
 	var b strings.Builder
 	verdict := styled{"in order", green}
 	if !r.InOrder {
 		verdict = styled{"not in order", red}
 	}
-	fprintf(&b, "VidraResource %s: %s\n", r.Name, verdict.paint(text.colour))
+	fprintf(&b, "VidraResource %s: %s\n", r.Name, verdict.paint(s.Colour))
 	for _, why := range r.Why {
 		fprintf(&b, "  %s\n", Line(why))
 	}
@@ -65,21 +65,19 @@ func (s Style) Report(r insight.Report) string {
 	if shards := r.VidraResource.Status.Shards; len(shards) > 0 {
 		rows = append(rows, plain("Shard:", Line(strings.Join(shards, " and "))))
 	}
-	b.WriteString(text.rows(rows...) + "\n")
+	b.WriteString(s.table().rows(rows...) + "\n")
 
-	table := &textTable{colour: text.colour}
 	rows = [][]styled{heading("CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE")}
 	for _, c := range r.Conditions {
 		rows = append(rows, plain(c.Type, string(c.Status), c.Reason, ageOf(c.LastTransitionTime.Time, now), Line(c.Message)))
 	}
-	b.WriteString(table.rows(rows...))
+	b.WriteString(s.table().rows(rows...))
 	if len(r.Problems) > 0 {
-		table := &textTable{colour: text.colour}
 		rows = [][]styled{heading("PROBLEM", "OBJECT", "SINCE", "MESSAGE")}
 		for _, p := range r.Problems {
 			rows = append(rows, []styled{{p.Reason, red}, {text: insight.ProblemObject(p.Object)}, {text: ageOf(p.Since.Time, now)}, {text: Line(p.Message)}})
 		}
-		b.WriteString("\n" + table.rows(rows...))
+		b.WriteString("\n" + s.table().rows(rows...))
 		if r.VidraResource.Status.UnlistedProblems > 0 {
 			fprintf(&b, "... and %d more\n", r.VidraResource.Status.UnlistedProblems)
 		}

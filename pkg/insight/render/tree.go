@@ -17,11 +17,7 @@ func TreeNames(tree *insight.Tree) string { return namesOf(tree.Objects) }
 func namesOf(branches []*insight.Branch) string {
 	var b strings.Builder
 	for _, each := range branches {
-		kind := strings.ToLower(each.Kind)
-		if group := schema.FromAPIVersionAndKind(each.APIVersion, each.Kind).Group; group != "" {
-			kind += "." + group
-		}
-		fprintf(&b, "%s/%s\n", kind, each.Name)
+		fprintf(&b, "%s/%s\n", strings.ToLower(kindOf(each).String()), each.Name)
 		b.WriteString(namesOf(each.Owned))
 	}
 	return b.String()

@@ -71,7 +71,6 @@ func (e explanation) lastEdits(b *strings.Builder) {
 		shown = shown[:min(len(shown), shownEdits)]
 	}
 	repeated := slices.ContainsFunc(shown, func(edit insight.Edit) bool { return edit.Count > 1 })
-	text := e.style.table()
 	var rows [][]styled
 	for _, edit := range shown {
 		row := plain(ageOf(edit.Last.Time, e.style.Now) + " ago")
@@ -83,7 +82,7 @@ func (e explanation) lastEdits(b *strings.Builder) {
 		}
 		rows = append(rows, append(row, styled{text: Line(edit.Note)}))
 	}
-	b.WriteString(text.rows(rows...))
+	b.WriteString(e.style.table().rows(rows...))
 	if more := len(e.explanation.Edits) - len(shown); more > 0 {
 		fprintf(b, "... and %d more, with -o wide\n", more)
 	}

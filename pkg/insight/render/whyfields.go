@@ -17,7 +17,7 @@ func (e explanation) fields(b *strings.Builder, title func(string)) {
 			if field.Value != "" {
 				text += " = " + field.Value
 			}
-			others[field.Claim] = append(others[field.Claim], plain(Line(by(o)), ageOf(o.Time.Time, e.style.Now)+" ago", Line(text)))
+			others[field.Claim] = append(others[field.Claim], plain(Line(by(o.Manager, o.Subresource)), ageOf(o.Time.Time, e.style.Now)+" ago", Line(text)))
 		}
 	}
 	for i, rows := range others {
@@ -58,11 +58,11 @@ var claims = [...]string{
 }
 
 // by is the field manager with the subresource through which it wrote.
-func by(o insight.OtherWriter) string {
-	if o.Subresource == "" {
-		return o.Manager
+func by(manager, subresource string) string {
+	if subresource == "" {
+		return manager
 	}
-	return o.Manager + " through " + o.Subresource
+	return manager + " through " + subresource
 }
 
 // marksOwner reports whether a field is the label or the annotation that marks an object of Vidra.
