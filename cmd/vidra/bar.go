@@ -8,6 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
@@ -47,7 +48,7 @@ func (b *bar) begin(what string, all int64, options ...progressbar.Option) {
 	b.clear()
 	b.what = what
 	b.bar = progressbar.NewOptions64(all, append([]progressbar.Option{
-		progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(oneLine(what)), progressbar.OptionThrottle(100 * time.Millisecond),
+		progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(render.Line(what)), progressbar.OptionThrottle(100 * time.Millisecond),
 		progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish(),
 	}, options...)...)
 }

@@ -1,11 +1,6 @@
 package main
 
-import (
-	"context"
-	"io"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 const blameHelp = `Show a live object as YAML, and beside each line its owner: the document and line of the
 manifest, or the field manager and the time of its last write. Lines without an owner
@@ -32,9 +27,7 @@ func newBlame(k *kube) *cobra.Command {
 		Use: "blame KIND/NAME", Short: "Show a live object with the owner of each line",
 		Long: blameHelp, Example: blameExample,
 		Args: wants(countObject, formObject), ValidArgsFunction: k.completeObject,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: f.run,
 	}
 	cmd.Flags().BoolVar(&f.foreign, "foreign", false, "only what the manifest does not have")
 	f.operator.addConfig(cmd)
@@ -42,7 +35,7 @@ func newBlame(k *kube) *cobra.Command {
 	return cmd
 }
 
-func (f *blameFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
+func (f *blameFlags) run(cmd *cobra.Command, args []string) error {
 	target, err := f.kube.target(args)
 	if err != nil {
 		return err
@@ -51,11 +44,12 @@ func (f *blameFlags) run(ctx context.Context, args []string, out, errOut io.Writ
 	if err != nil {
 		return err
 	}
-	blame, err := client.Blame(ctx, target, f.foreign)
+	blame, err := client.Blame(cmd.Context(), target, f.foreign)
 	if err != nil {
 		return err
 	}
-	printMessages(errOut, blame.Remarks)
+	printMessages(cmd.ErrOrStderr(), blame.Remarks)
+	out := cmd.OutOrStdout()
 	if f.output != "" {
 		return printDocument(out, f.output, blame)
 	}

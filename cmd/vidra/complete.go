@@ -8,6 +8,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 // completeNames completes the names of VidraResources.
@@ -27,7 +28,7 @@ func (k *kube) completeNames(cmd *cobra.Command, given []string, begun string) (
 
 // typable returns the words without control characters: the shell would print these.
 func typable(words []string) []string {
-	return slices.DeleteFunc(words, func(word string) bool { return oneLine(word) != word })
+	return slices.DeleteFunc(words, func(word string) bool { return render.Line(word) != word })
 }
 
 // completeName completes the name of one VidraResource.

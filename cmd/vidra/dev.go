@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/writes"
 	"github.com/vidra-operator/vidra/pkg/writes/dev"
 )
@@ -69,7 +70,7 @@ func (f *devFlags) run(cmd *cobra.Command, out io.Writer) (err error) {
 		return err
 	}
 	session.Show = func(kind, text string) {
-		_ = printText(out, fmt.Sprintf("%s %-9s %s\n", time.Now().Format(time.TimeOnly), kind, oneLine(text)))
+		_ = printText(out, fmt.Sprintf("%s %-9s %s\n", time.Now().Format(time.TimeOnly), kind, render.Line(text)))
 	}
 	return session.Run(cmd.Context())
 }

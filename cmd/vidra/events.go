@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +37,6 @@ const eventsExample = `  vidra events                                     # all 
 // eventsFlags holds the flags of the command.
 type eventsFlags struct {
 	kube          *kube
-	namespace     string
 	vidraResource string
 	object        string
 	reasons       []string
@@ -57,15 +54,7 @@ func newEvents(k *kube) *cobra.Command {
 		Long:    eventsHelp,
 		Example: eventsExample,
 		Args:    wants(cobra.MaximumNArgs(1), formName), ValidArgsFunction: k.completeName,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if len(names) == 1 && f.vidraResource != "" {
-				return errors.New("NAME and --vidraresource exclude each other")
-			} else if len(names) == 1 {
-				f.vidraResource = names[0]
-			}
-			f.namespace = *k.Namespace // and not that of the context: most Events regard a VidraResource, which has none
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: f.run,
 	}
 	flags := cmd.Flags()
 	flags.BoolP("all-namespaces", "A", false, "Events about objects in any namespace, which is the default")
@@ -80,11 +69,17 @@ func newEvents(k *kube) *cobra.Command {
 }
 
 // run lists Events, and follows them if that is wanted.
-func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
+func (f *eventsFlags) run(cmd *cobra.Command, names []string) error {
+	if len(names) == 1 && f.vidraResource != "" {
+		return errors.New("NAME and --vidraresource exclude each other")
+	} else if len(names) == 1 {
+		f.vidraResource = names[0]
+	}
 	q, err := f.query(time.Now())
 	if err != nil {
 		return err
 	}
+	ctx, out, errOut := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	printer := &render.EventPrinter{Out: out, Follow: f.watch, Colour: coloured(out), Now: time.Now}
 	if f.output != "" {
 		format, err := oneOf("output", f.output, []string{outputWide, outputJSON, outputYAML})
@@ -118,8 +113,8 @@ func (f *eventsFlags) run(ctx context.Context, out, errOut io.Writer) error {
 
 // query is the query that the flags describe.
 func (f *eventsFlags) query(now time.Time) (q insight.EventQuery, err error) {
-	q.Namespace = f.namespace
-	if err := validateNamespace(f.namespace); err != nil {
+	q.Namespace = *f.kube.Namespace // and not that of the context: most Events regard a VidraResource, which has none
+	if err := validateNamespace(q.Namespace); err != nil {
 		return q, err
 	}
 	if f.vidraResource != "" {
@@ -133,7 +128,7 @@ func (f *eventsFlags) query(now time.Time) (q insight.EventQuery, err error) {
 		if err != nil {
 			return q, err
 		}
-		q.Target = &insight.Target{Kind: kind, Namespace: f.namespace, Name: name}
+		q.Target = &insight.Target{Kind: kind, Namespace: q.Namespace, Name: name}
 	}
 	for _, text := range f.reasons {
 		reason, err := oneOf("reason", text, eventReasons())

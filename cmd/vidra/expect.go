@@ -176,7 +176,7 @@ func healText(heal vidratest.Heal, timed bool) string {
 		b.WriteString("  it had been deleted\n")
 	}
 	for _, c := range heal.Changes {
-		b.WriteString("  " + oneLine(events.Differences([]ownership.Change{c})) + "\n")
+		b.WriteString("  " + render.Line(events.Differences([]ownership.Change{c})) + "\n")
 	}
 	return b.String()
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vidra-operator/vidra/pkg/export"
-	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 const exportHelp = `Print a manifest of live objects: those of a VidraResource, or those of a namespace with
@@ -39,11 +38,11 @@ func newExport(k *kube) *cobra.Command {
 			if q.Namespace, err = k.namespace(); err != nil {
 				return err
 			}
-			config, err := k.config()
+			config, options, err := new(operatorFlags).connection(k)
 			if err != nil {
 				return err
 			}
-			client, err := export.New(config, insight.Options{Program: insight.Program(program)})
+			client, err := export.New(config, options)
 			if err != nil {
 				return err
 			}

@@ -31,25 +31,23 @@ const forecastExample = `  vidra forecast -f shop.yaml
   vidra forecast shop`
 
 func newForecast(k *kube) *cobra.Command {
-	f := &forecastFlags{diffFlags{kube: k}}
+	f := &diffFlags{kube: k}
 	cmd := &cobra.Command{
 		Use: "forecast [NAME] [-f FILE]", Short: "Show which fields of a manifest other programs write, before it is applied",
 		Long: forecastHelp, Example: forecastExample,
 		ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return diffError(f.run(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return diffError(f.forecast(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
-	f.diff.addFile(cmd)
-	addOutput(cmd, &f.diff.output, outputJSON, outputYAML)
+	f.addFile(cmd)
+	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
 
-// forecastFlags holds the flags of the command.
-type forecastFlags struct{ diff diffFlags }
-
-func (f *forecastFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	client, query, err := f.diff.preview(ctx, names, in)
+// forecast prints the fields that will fight.
+func (f *diffFlags) forecast(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
+	client, query, err := f.preview(ctx, names, in)
 	if err != nil {
 		return err
 	}
@@ -62,12 +60,12 @@ func (f *forecastFlags) run(ctx context.Context, names []string, in io.Reader, o
 	for _, found := range answer.VidraResources {
 		code = max(code, forecastCode(found))
 	}
-	if f.diff.output != "" {
-		err = printDocument(out, f.diff.output, answer)
+	if f.output != "" {
+		err = printDocument(out, f.output, answer)
 	} else {
 		var b strings.Builder
 		for _, found := range answer.VidraResources {
-			b.WriteString(styleOf(out, f.diff.output).Forecast(found))
+			b.WriteString(styleOf(out, f.output).Forecast(found))
 		}
 		err = printText(out, b.String())
 	}

@@ -39,9 +39,7 @@ func newGet(k *kube) *cobra.Command {
 		Use: "get [NAME...]", Short: "List VidraResources",
 		Long: getHelp, Example: getExample,
 		Args: wants(cobra.ArbitraryArgs, formName), ValidArgsFunction: k.completeNames,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return f.run(cmd.Context(), names, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: f.run,
 	}
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "only VidraResources with these labels, such as team=web")
 	cmd.Flags().StringVar(&f.fields, "field-selector", "", "only VidraResources with these fields, such as metadata.name=shop")
@@ -50,8 +48,8 @@ func newGet(k *kube) *cobra.Command {
 	return cmd
 }
 
-func (f *getFlags) run(ctx context.Context, names []string, out, errOut io.Writer) error {
-	within, err := f.within(ctx)
+func (f *getFlags) run(cmd *cobra.Command, names []string) error {
+	within, err := f.within(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -76,7 +74,7 @@ func (f *getFlags) run(ctx context.Context, names []string, out, errOut io.Write
 			return err
 		}
 	}
-	if printErr := f.print(found, len(names) == 1, out, errOut); printErr != nil {
+	if printErr := f.print(found, len(names) == 1, cmd.OutOrStdout(), cmd.ErrOrStderr()); printErr != nil {
 		return printErr
 	}
 	return err

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -38,9 +36,7 @@ func newHistory(k *kube) *cobra.Command {
 		Use: "history [NAME | KIND/NAME]", Short: "List the edits of managed objects, beyond the lifetime of Events",
 		Long: historyHelp, Example: historyExample,
 		Args: wants(cobra.MaximumNArgs(1), formName, formObject), ValidArgsFunction: k.completeNameOrObject,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: f.run,
 	}
 	cmd.Flags().StringVar(&f.since, "since", "", "only edits of the last time, such as 24h")
 	cmd.Flags().BoolP("all-namespaces", "A", false, "edits of objects in any namespace, which is the default without KIND/NAME")
@@ -48,7 +44,7 @@ func newHistory(k *kube) *cobra.Command {
 	return cmd
 }
 
-func (f *historyFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
+func (f *historyFlags) run(cmd *cobra.Command, args []string) error {
 	q, err := f.query(args, time.Now())
 	if err != nil {
 		return err
@@ -57,18 +53,19 @@ func (f *historyFlags) run(ctx context.Context, args []string, out, errOut io.Wr
 	if err != nil {
 		return err
 	}
-	history, err := client.History(ctx, q)
+	history, err := client.History(cmd.Context(), q)
 	if err != nil {
 		return err
 	}
-	printMessages(errOut, history.Remarks)
+	printMessages(cmd.ErrOrStderr(), history.Remarks)
+	out := cmd.OutOrStdout()
 	switch {
 	case f.output == outputJSON || f.output == outputYAML:
 		return printDocument(out, f.output, history.Edits)
 	case f.output == outputName:
 		return printText(out, render.HistoryNames(history))
 	case len(history.Edits) == 0:
-		_, err := fmt.Fprintln(errOut, "No edits found.")
+		_, err := fmt.Fprintln(cmd.ErrOrStderr(), "No edits found.")
 		return err
 	}
 	return printText(out, styleOf(out, f.output).History(history))

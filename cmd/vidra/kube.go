@@ -61,22 +61,10 @@ func (k *kube) namespace() (string, error) {
 }
 
 // insight returns a client for questions.
-func (k *kube) insight() (*insight.Client, error) {
-	config, err := k.config()
-	if err != nil {
-		return nil, err
-	}
-	return insight.New(config, insight.Options{Program: insight.Program(program)})
-}
+func (k *kube) insight() (*insight.Client, error) { return new(operatorFlags).client(k) }
 
 // writes returns a client for writes.
-func (k *kube) writes() (*writes.Client, error) {
-	config, err := k.config()
-	if err != nil {
-		return nil, err
-	}
-	return writes.New(config, insight.Options{Program: insight.Program(program)})
-}
+func (k *kube) writes() (*writes.Client, error) { return new(operatorFlags).writes(k) }
 
 // reachable adds the next step to an error of the network.
 func reachable(err error) error {

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 )
 
 const lintHelp = `Check VidraResources and manifests in files without a cluster: the fields of a
@@ -35,28 +34,26 @@ func newLint() *cobra.Command {
 		Use: "lint -f FILE", Short: "Check VidraResources and manifests in files, without a cluster",
 		Long: lintHelp, Example: "  vidra lint -f shop.yaml\n  vidra lint -f shop -f common.yaml",
 		Args: wants(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
-		},
+		RunE: f.run,
 	}
 	f.files.add(cmd, "a file, folder or URL; - for the standard input; may be repeated")
 	addOutput(cmd, &f.output, outputJSON, outputYAML)
 	return cmd
 }
 
-func (f *lintFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
+func (f *lintFlags) run(cmd *cobra.Command, _ []string) error {
 	if !f.files.given() {
 		return fmt.Errorf("name a file: `%s`", hint("lint", "-f", "FILE"))
 	}
-	files, err := f.files.read(ctx, in, nil)
+	files, err := f.files.read(cmd.Context(), cmd.InOrStdin(), nil)
 	if err != nil {
 		return err
 	}
 	faults := insight.Lint(files)
 	if f.output != "" {
-		err = printDocument(out, f.output, faults)
+		err = printDocument(cmd.OutOrStdout(), f.output, faults)
 	} else {
-		err = printText(out, f.text(files, faults))
+		err = printText(cmd.OutOrStdout(), f.text(files, faults))
 	}
 	if err == nil && len(faults.Problems) > 0 {
 		return &exitError{code: exitFailed}
@@ -68,13 +65,13 @@ func (f *lintFlags) run(ctx context.Context, in io.Reader, out io.Writer) error 
 func (f *lintFlags) text(files []insight.File, faults insight.Faults) string {
 	var b strings.Builder
 	for _, problem := range faults.Problems {
-		fmt.Fprintf(&b, "%s\n", oneLine(problem))
+		fmt.Fprintf(&b, "%s\n", render.Line(problem))
 	}
 	for _, remark := range faults.Remarks {
-		fmt.Fprintf(&b, "remark: %s\n", oneLine(remark))
+		fmt.Fprintf(&b, "remark: %s\n", render.Line(remark))
 	}
 	if len(faults.Problems) == 0 {
-		b.WriteString(oneLine(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, hint("diff", f.files.arguments()...))) + "\n")
+		b.WriteString(render.Line(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, hint("diff", f.files.arguments()...))) + "\n")
 	}
 	return b.String()
 }

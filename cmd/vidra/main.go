@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
@@ -86,7 +87,7 @@ func run(ctx context.Context, cmd *cobra.Command) int {
 		code = exitInterrupted
 	}
 	// cobra proposes a command on lines of their own.
-	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "vidra:", oneLine(strings.Join(strings.Fields(reachable(err).Error()), " ")))
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "vidra:", render.Line(strings.Join(strings.Fields(reachable(err).Error()), " ")))
 	return code
 }
 

@@ -80,6 +80,3 @@ func coloured(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
-
-// oneLine escapes text for one line.
-func oneLine(text string) string { return render.Line(text) }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,20 +29,19 @@ func newReconcile(k *kube) *cobra.Command {
 		Use: "reconcile NAME...", Short: "Request a reconcile of VidraResources now",
 		Long: reconcileHelp, Example: "  vidra reconcile shop --wait",
 		Args: wants(cobra.MinimumNArgs(1), formName), ValidArgsFunction: k.completeNames,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return f.run(cmd.Context(), names, cmd.OutOrStdout())
-		},
+		RunE: f.run,
 	}
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until it is done")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", defaultTimeout, "how long to wait at most")
 	return cmd
 }
 
-func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer) error {
+func (f *reconcileFlags) run(cmd *cobra.Command, names []string) error {
 	client, err := f.kube.writes()
 	if err != nil {
 		return err
 	}
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	requests := map[string]string{}
 	for _, name := range names {
 		if requests[name], err = client.Reconcile(ctx, name); err != nil {
@@ -56,10 +53,10 @@ func (f *reconcileFlags) run(ctx context.Context, names []string, out io.Writer)
 			}
 		}
 	}
+	if !f.wait {
+		return nil
+	}
 	for _, name := range names {
-		if !f.wait {
-			break
-		}
 		report, err := client.AwaitReconcile(ctx, name, requests[name], f.timeout)
 		if err != nil {
 			return err

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -71,9 +69,7 @@ func newRollback(k *kube) *cobra.Command {
 		Use: "rollback NAME", Short: "Apply a former revision of the manifest of a VidraResource, and hold it",
 		Long: rollbackHelp, Example: rollbackExample,
 		Args: wants(cobra.ExactArgs(1), formName), ValidArgsFunction: k.completeName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), args[0], cmd.Flags().Changed("to"), cmd.OutOrStdout())
-		},
+		RunE: f.run,
 	}
 	cmd.Flags().Int64Var(&f.to, "to", 0, "number of the revision (default: the one before; the applied one while a newer manifest is applied in part)")
 	cmd.Flags().BoolVar(&f.release, "release", false, "end the hold, and apply the manifest of the spec")
@@ -103,8 +99,9 @@ func (f *rollbackFlags) completeRevisions(cmd *cobra.Command, args []string, _ s
 	return numbers, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (f *rollbackFlags) run(ctx context.Context, name string, chosen bool, out io.Writer) error {
-	if chosen && f.to < 1 {
+func (f *rollbackFlags) run(cmd *cobra.Command, args []string) error {
+	ctx, name, out := cmd.Context(), args[0], cmd.OutOrStdout()
+	if cmd.Flags().Changed("to") && f.to < 1 {
 		return fmt.Errorf("--to %d: name a revision from 1 on, as `%s` lists them", f.to, hint("revisions", name))
 	}
 	client, err := f.writes()

@@ -42,9 +42,7 @@ func newSkip(k *kube) *cobra.Command {
 		Use: "skip KIND/NAME", Short: "Have Vidra revert no edit of an object for a time (break-glass)",
 		Long: skipHelp, Example: skipExample,
 		Args: wants(countObject, formObject), ValidArgsFunction: k.completeObject,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: f.run,
 	}
 	cmd.Flags().DurationVar(&f.duration, "for", 0, "for how long, such as 1h")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for the Events and the status")
@@ -54,7 +52,7 @@ func newSkip(k *kube) *cobra.Command {
 	return cmd
 }
 
-func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
+func (f *skipFlags) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case !f.end && f.duration == 0:
 		return errors.New("say for how long with --for, such as --for 1h, or end an exemption with --end")
@@ -71,6 +69,7 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	if err != nil {
 		return err
 	}
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	if f.end {
 		id, err := client.EndSkip(ctx, target)
 		if err != nil {
@@ -85,7 +84,7 @@ func (f *skipFlags) run(ctx context.Context, args []string, out, errOut io.Write
 	if err := printText(out, render.Sprintf("%s: asked for no reverts until %s\n", skip.Object.ID, skip.Until.Format(time.RFC3339))); err != nil {
 		return err
 	}
-	return f.awaitAnswers(ctx, client, skip, out, errOut)
+	return f.awaitAnswers(ctx, client, skip, out, cmd.ErrOrStderr())
 }
 
 // awaitAnswers prints the answer of each owner.

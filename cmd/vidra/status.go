@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"strings"
@@ -39,9 +38,7 @@ func newStatus(k *kube) *cobra.Command {
 		Use: "status [NAME]", Short: "Report whether VidraResources are in order, and what is wrong",
 		Long: statusHelp, Example: statusExample,
 		Args: wants(cobra.MaximumNArgs(1), formName), ValidArgsFunction: k.completeName,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return f.run(cmd.Context(), names, cmd.OutOrStdout())
-		},
+		RunE: f.run,
 	}
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "only VidraResources with these labels, such as team=web")
 	cmd.Flags().BoolP("all-namespaces", "A", false, "VidraResources with objects in any namespace, which is the default")
@@ -49,7 +46,7 @@ func newStatus(k *kube) *cobra.Command {
 	return cmd
 }
 
-func (f *statusFlags) run(ctx context.Context, names []string, out io.Writer) error {
+func (f *statusFlags) run(cmd *cobra.Command, names []string) error {
 	q := insight.StatusQuery{Selector: f.selector, Namespace: *f.kube.Namespace}
 	if err := validateNamespace(q.Namespace); err != nil {
 		return err
@@ -64,11 +61,11 @@ func (f *statusFlags) run(ctx context.Context, names []string, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	status, err := client.Status(ctx, q)
+	status, err := client.Status(cmd.Context(), q)
 	if err != nil {
 		return err
 	}
-	if err := f.print(status, q.Name != "", out); err != nil || status.InOrder {
+	if err := f.print(status, q.Name != "", cmd.OutOrStdout()); err != nil || status.InOrder {
 		return err
 	}
 	return &exitError{code: exitFailed}

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"github.com/vidra-operator/vidra/pkg/insight"
@@ -31,16 +28,14 @@ func newTree(k *kube) *cobra.Command {
 		Use: "tree NAME", Short: "Show the objects of a VidraResource, and what they own",
 		Long: treeHelp, Example: treeExample,
 		Args: wants(cobra.ExactArgs(1), formName), ValidArgsFunction: k.completeName,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return f.run(cmd.Context(), names[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: f.run,
 	}
 	cmd.Flags().BoolP("all-namespaces", "A", false, "objects in any namespace, which is the default")
 	addOutput(cmd, &f.output, outputWide, outputJSON, outputYAML, outputName)
 	return cmd
 }
 
-func (f *treeFlags) run(ctx context.Context, name string, out, errOut io.Writer) error {
+func (f *treeFlags) run(cmd *cobra.Command, names []string) error {
 	if err := validateNamespace(*f.kube.Namespace); err != nil {
 		return err
 	}
@@ -48,11 +43,12 @@ func (f *treeFlags) run(ctx context.Context, name string, out, errOut io.Writer)
 	if err != nil {
 		return err
 	}
-	tree, err := client.Tree(ctx, insight.TreeQuery{VidraResource: name, Namespace: *f.kube.Namespace})
+	tree, err := client.Tree(cmd.Context(), insight.TreeQuery{VidraResource: names[0], Namespace: *f.kube.Namespace})
 	if err != nil {
 		return err
 	}
-	printMessages(errOut, tree.Remarks)
+	printMessages(cmd.ErrOrStderr(), tree.Remarks)
+	out := cmd.OutOrStdout()
 	switch f.output {
 	case outputJSON, outputYAML:
 		return printDocument(out, f.output, tree)

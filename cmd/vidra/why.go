@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,16 +36,14 @@ func newWhy(k *kube) *cobra.Command {
 		Use: "why KIND/NAME", Short: "Explain who manages and who edited an object, and how to keep a change",
 		Long: whyHelp, Example: whyExample,
 		Args: wants(countObject, formObject), ValidArgsFunction: k.completeObject,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE: f.run,
 	}
 	f.operator.addConfig(cmd)
 	addOutput(cmd, &f.output, outputWide, outputJSON, outputYAML, outputName)
 	return cmd
 }
 
-func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
+func (f *whyFlags) run(cmd *cobra.Command, args []string) error {
 	target, err := f.kube.target(args)
 	if err != nil {
 		return err
@@ -56,11 +52,12 @@ func (f *whyFlags) run(ctx context.Context, args []string, out, errOut io.Writer
 	if err != nil {
 		return err
 	}
-	e, err := client.Why(ctx, target)
+	e, err := client.Why(cmd.Context(), target)
 	if err != nil {
 		return err
 	}
-	printMessages(errOut, e.Remarks)
+	printMessages(cmd.ErrOrStderr(), e.Remarks)
+	out := cmd.OutOrStdout()
 	switch f.output {
 	case outputJSON, outputYAML:
 		return printDocument(out, f.output, e)
