@@ -166,11 +166,11 @@ func healText(heal vidratest.Heal, timed bool) string {
 	var b strings.Builder
 	switch {
 	case timed:
-		fmt.Fprint(&b, render.Sprintf("%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood)))
+		b.WriteString(render.Sprintf("%s: healed %s after the edit was seen\n", heal.Object, short(heal.Stood)))
 	case len(heal.Changes) == 0 && !heal.Deleted:
-		fmt.Fprint(&b, render.Sprintf("%s: as wanted\n", heal.Object))
+		b.WriteString(render.Sprintf("%s: as wanted\n", heal.Object))
 	default:
-		fmt.Fprint(&b, render.Sprintf("%s: healed %s after the command began\n", heal.Object, short(heal.Stood)))
+		b.WriteString(render.Sprintf("%s: healed %s after the command began\n", heal.Object, short(heal.Stood)))
 	}
 	if heal.Deleted {
 		b.WriteString("  it had been deleted\n")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -72,33 +71,17 @@ func newMigrate(k *kube) *cobra.Command {
 	return cmd
 }
 
+// toolFrom returns the tool that the flags, a namespace and the arguments name.
+type toolFrom func(f *migrateFlags, c *migrate.Client, namespace string, args []string) (migrate.Tool, error)
+
 // newMigrateFrom makes the command for a tool.
-func newMigrateFrom(k *kube, use, short string, args cobra.PositionalArgs, tool func(*migrateFlags, *migrate.Client, string, []string) (migrate.Tool, error)) *cobra.Command {
+func newMigrateFrom(k *kube, use, short string, args cobra.PositionalArgs, tool toolFrom) *cobra.Command {
 	f := &migrateFlags{kube: k}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: migrateHelp, Example: examplesOf(use),
 		Args: func(cmd *cobra.Command, given []string) error { return diffError(args(cmd, given)) },
 		RunE: func(cmd *cobra.Command, given []string) error {
-			if f.apply && f.undo {
-				return diffError(errors.New("--apply and --undo: set one of them"))
-			}
-			namespace, err := f.kube.namespace()
-			if err != nil {
-				return diffError(err)
-			}
-			config, options, err := f.operator.connection(k)
-			if err != nil {
-				return diffError(err)
-			}
-			client, err := migrate.New(config, options)
-			if err != nil {
-				return diffError(err)
-			}
-			from, err := tool(f, client, namespace, given)
-			if err != nil {
-				return diffError(err)
-			}
-			return diffError(f.run(cmd.Context(), client, from, again(cmd, given, namespace), cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return diffError(f.run(cmd, given, tool))
 		},
 	}
 	flags := cmd.Flags()
@@ -155,19 +138,39 @@ func examplesOf(use string) string {
 	return strings.Join(lines, "\n")
 }
 
-func (f *migrateFlags) run(ctx context.Context, client *migrate.Client, tool migrate.Tool, again string, out, errOut io.Writer) error {
+func (f *migrateFlags) run(cmd *cobra.Command, given []string, tool toolFrom) error {
+	if f.apply && f.undo {
+		return errors.New("--apply and --undo: set one of them")
+	}
+	namespace, err := f.kube.namespace()
+	if err != nil {
+		return err
+	}
+	config, options, err := f.operator.connection(f.kube)
+	if err != nil {
+		return err
+	}
+	client, err := migrate.New(config, options)
+	if err != nil {
+		return err
+	}
+	from, err := tool(f, client, namespace, given)
+	if err != nil {
+		return err
+	}
+	ctx, out, errOut, again := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), again(cmd, given, namespace)
 	bar := newBar(errOut)
 	defer bar.clear()
 	f.options.Progress = func(done, all int) { bar.set("objects", int64(done), int64(all)) }
 	if f.undo {
-		undone, err := client.Undo(ctx, tool, f.options)
+		undone, err := client.Undo(ctx, from, f.options)
 		if err != nil {
 			return err
 		}
 		bar.clear()
 		return printText(out, render.Sprintf("went back: %s stay, without VidraResource\n", render.Plural(undone.Objects, "object")))
 	}
-	plan, err := client.Plan(ctx, tool, f.options)
+	plan, err := client.Plan(ctx, from, f.options)
 	if err != nil {
 		return err
 	}

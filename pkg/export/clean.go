@@ -33,8 +33,8 @@ var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/cont
 // injects are annotations by which a controller writes the caBundle of an object.
 var injects = []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca", "service.beta.openshift.io/inject-cabundle"}
 
-// Clean returns an object without the fields of the API server, controllers, Vidra and other tools.
-func Clean(live *unstructured.Unstructured) *unstructured.Unstructured {
+// clean returns an object without the fields of the API server, controllers, Vidra and other tools.
+func clean(live *unstructured.Unstructured) *unstructured.Unstructured {
 	u := live.DeepCopy()
 	delete(u.Object, "status")
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
@@ -61,7 +61,11 @@ func Clean(live *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	u.Object["metadata"] = metadata
 	cleanKind(u, injected, bound)
-	removeTimestamps(u.Object)
+	eachMap(u.Object, func(m map[string]any) {
+		if at, found := m["creationTimestamp"]; found && at == nil { // as templates have it
+			delete(m, "creationTimestamp")
+		}
+	})
 	return u
 }
 
@@ -118,7 +122,7 @@ func cleanKind(u *unstructured.Unstructured, injected, bound bool) {
 		}
 	}
 	if injected {
-		removeEverywhere(u.Object, "caBundle")
+		eachMap(u.Object, func(m map[string]any) { delete(m, "caBundle") })
 	}
 }
 
@@ -150,34 +154,17 @@ func removeTokens(u *unstructured.Unstructured) {
 	}
 }
 
-// removeTimestamps removes creationTimestamp: null, as templates have it.
-func removeTimestamps(value any) {
+// eachMap calls change with the maps at all depths of a value, before those inside of them.
+func eachMap(value any, change func(map[string]any)) {
 	switch v := value.(type) {
 	case map[string]any:
-		if at, found := v["creationTimestamp"]; found && at == nil {
-			delete(v, "creationTimestamp")
-		}
+		change(v)
 		for _, child := range v {
-			removeTimestamps(child)
+			eachMap(child, change)
 		}
 	case []any:
 		for _, child := range v {
-			removeTimestamps(child)
-		}
-	}
-}
-
-// removeEverywhere removes a field at all depths.
-func removeEverywhere(value any, field string) {
-	switch v := value.(type) {
-	case map[string]any:
-		delete(v, field)
-		for _, child := range v {
-			removeEverywhere(child, field)
-		}
-	case []any:
-		for _, child := range v {
-			removeEverywhere(child, field)
+			eachMap(child, change)
 		}
 	}
 }

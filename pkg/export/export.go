@@ -21,7 +21,6 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/parts"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -104,12 +103,11 @@ func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progr
 		live = append(live, u)
 	}
 	for _, one := range []struct {
-		n    int
-		noun string
-		why  string
-	}{{left, "object", "with values that are not shown: --with-secrets prints them"}, {from.Owned, "object", "that another object owns"}, {from.System, "object", "that Kubernetes makes by itself"}} {
+		n   int
+		why string
+	}{{left, "with values that are not shown: --with-secrets prints them"}, {from.Owned, "that another object owns"}, {from.System, "that Kubernetes makes by itself"}} {
 		if one.n > 0 {
-			out.Remarks = append(out.Remarks, fmt.Sprintf("left out %s %s", display.Plural(one.n, one.noun), one.why))
+			out.Remarks = append(out.Remarks, fmt.Sprintf("left out %s %s", display.Plural(one.n, "object"), one.why))
 		}
 	}
 	if len(live) == 0 {
@@ -141,14 +139,10 @@ func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progr
 	slices.Sort(out.Remarks)
 	out.Objects = documents
 	slices.SortStableFunc(out.Objects, func(a, b *unstructured.Unstructured) int {
-		return cmp.Or(cmp.Compare(stageOf(a), stageOf(b)), strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group), strings.Compare(a.GetKind(), b.GetKind()),
+		return cmp.Or(cmp.Compare(object.IdentityIn(a).Stage(), object.IdentityIn(b).Stage()), strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group), strings.Compare(a.GetKind(), b.GetKind()),
 			strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 	})
 	return out, nil
-}
-
-func stageOf(u *unstructured.Unstructured) manifest.Stage {
-	return manifest.StageOf(u.GroupVersionKind().GroupKind(), u.GetNamespace() != "")
 }
 
 // document returns the document of an object, and a message if it could be smaller, or is incomplete.
@@ -158,7 +152,7 @@ func (c *Client) document(ctx context.Context, live *unstructured.Unstructured) 
 	if err != nil {
 		return nil, "", err
 	}
-	whole := Clean(live)
+	whole := clean(live)
 	found, err := defaults(ctx, at, live, whole)
 	if err != nil && ctx.Err() != nil {
 		return nil, "", err

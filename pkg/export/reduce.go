@@ -63,7 +63,7 @@ func (r *reducer) same(ctx context.Context, paths [][]string) bool {
 		switch {
 		case err == nil:
 			return sameContent(r.live, updated)
-		case apierrors.IsForbidden(err) && !apierrors.IsInvalid(err), ctx.Err() != nil:
+		case apierrors.IsForbidden(err), ctx.Err() != nil:
 			r.err = err
 			return false
 		case !apierrors.IsConflict(err):

@@ -106,7 +106,7 @@ func (s *Selected) list(ctx context.Context, at dynamic.ResourceInterface, selec
 			case seen[u.GetUID()] || u.GetDeletionTimestamp() != nil: // served in two groups
 			case len(u.GetOwnerReferences()) > 0:
 				s.Owned++
-			case BySystem(u):
+			case bySystem(u):
 				s.System++
 			default:
 				s.Objects = append(s.Objects, u)
@@ -119,8 +119,8 @@ func (s *Selected) list(ctx context.Context, at dynamic.ResourceInterface, selec
 	}
 }
 
-// BySystem reports whether a component of Kubernetes made an object by itself, and makes it again, or whether it is a record of a tool.
-func BySystem(u *unstructured.Unstructured) bool {
+// bySystem reports whether a component of Kubernetes made an object by itself, and makes it again, or whether it is a record of a tool.
+func bySystem(u *unstructured.Unstructured) bool {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	switch u.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "ConfigMap"}:

@@ -99,17 +99,16 @@ func (p Program) ReportOf(vr *v1alpha1.VidraResource) Report {
 		r.Why = append(r.Why, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", kind, reason, message), ": "))
 	}
 	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil {
+		r.Ready = ready.Reason
+	}
 	switch {
 	case ready == nil:
 		wrong("no status", "Unreconciled", "no operator has reconciled it: check that Vidra runs"+installationOf(vr))
 	case vr.Status.ObservedGeneration != vr.Generation && !vr.Spec.Suspend:
-		r.Ready = ready.Reason
 		wrong("not Ready", "Outdated", "the operator has not applied the present spec yet")
 	case ready.Status != metav1.ConditionTrue:
-		r.Ready = ready.Reason
 		wrong("not Ready", ready.Reason, ready.Message)
-	default:
-		r.Ready = ready.Reason
 	}
 	if c := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionHealthy); c != nil && c.Status == metav1.ConditionFalse {
 		wrong("not healthy", c.Reason, c.Message)
@@ -117,15 +116,11 @@ func (p Program) ReportOf(vr *v1alpha1.VidraResource) Report {
 	if c := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionDrifted); c != nil && c.Status == metav1.ConditionTrue {
 		wrong("drifted", c.Reason, c.Message)
 	}
-	for _, kind := range []string{v1alpha1.ConditionWatching, v1alpha1.ConditionSuspended} {
-		c := meta.FindStatusCondition(vr.Status.Conditions, kind)
-		switch {
-		case c == nil || c.Reason == v1alpha1.ReasonEventsOff:
-		case kind == v1alpha1.ConditionWatching && c.Status != metav1.ConditionTrue:
-			wrong("not watched", c.Reason, c.Message)
-		case kind == v1alpha1.ConditionSuspended && c.Status == metav1.ConditionTrue:
-			wrong("suspended", "nothing is applied or reverted", "`"+p.Hint("resume", vr.Name)+"` ends that")
-		}
+	if c := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionWatching); c != nil && c.Reason != v1alpha1.ReasonEventsOff && c.Status != metav1.ConditionTrue {
+		wrong("not watched", c.Reason, c.Message)
+	}
+	if meta.IsStatusConditionTrue(vr.Status.Conditions, v1alpha1.ConditionSuspended) {
+		wrong("suspended", "nothing is applied or reverted", "`"+p.Hint("resume", vr.Name)+"` ends that")
 	}
 	if len(vr.Status.Shards) > 0 && len(v1alpha1.ShardsOf(vr, "")) == 0 {
 		wrong("no shard", "Unreconciled", fmt.Sprintf("its labels do not match %s, and no other operator has taken it over since they changed: "+

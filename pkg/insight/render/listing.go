@@ -24,19 +24,15 @@ type Listing struct {
 
 // Add adds an answer.
 func (l *Listing) Add(obj runtime.Object) error {
+	if list, is := obj.(*unstructured.UnstructuredList); is {
+		return list.EachListItem(l.Add)
+	}
 	u, ok := obj.(*unstructured.Unstructured)
 	switch {
 	case !ok:
-		list, is := obj.(*unstructured.UnstructuredList)
-		if !is {
-			return fmt.Errorf("the API server answered with %T", obj)
-		}
-		for i := range list.Items {
-			l.addItem(&list.Items[i])
-		}
-		return nil
+		return fmt.Errorf("the API server answered with %T", obj)
 	case u.GetKind() != "Table" && u.IsList():
-		return u.EachListItem(func(item runtime.Object) error { return l.Add(item) })
+		return u.EachListItem(l.Add)
 	case u.GetKind() != "Table":
 		l.addItem(u)
 		return nil
