@@ -66,8 +66,7 @@ func newCreate(k *kube) *cobra.Command {
 			return diffError(wants(cobra.ExactArgs(1), formName)(cmd, args))
 		},
 		RunE: func(cmd *cobra.Command, names []string) error {
-			f.creation.Name = names[0]
-			return diffError(f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return diffError(f.run(cmd, names))
 		},
 	}
 	f.files.add(cmd, "a file, folder or URL with a manifest; - for the standard input; may be repeated")
@@ -91,7 +90,9 @@ func addCreation(cmd *cobra.Command, creation *writes.Creation) {
 	flags.BoolVar(&creation.Force, "force-conflicts", false, "overwrite a manifest that another field manager has written")
 }
 
-func (f *createFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writer) (err error) {
+func (f *createFlags) run(cmd *cobra.Command, names []string) (err error) {
+	f.creation.Name = names[0]
+	ctx, out, errOut := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if f.dryRun, err = oneOf("dry-run", f.dryRun, []string{dryRunNone, dryRunClient, dryRunServer}); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (f *createFlags) run(ctx context.Context, in io.Reader, out, errOut io.Writ
 		return err
 	}
 	bar := newBar(errOut)
-	if f.creation.Files, err = f.files.read(ctx, in, bar); err != nil {
+	if f.creation.Files, err = f.files.read(ctx, cmd.InOrStdin(), bar); err != nil {
 		return err
 	}
 	if f.dryRun == dryRunClient {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,10 +39,7 @@ func newDev(k *kube) *cobra.Command {
 		Use: "dev NAME -f FILE", Short: "Apply files at each save, and show the outcome",
 		Long: devHelp, Example: devExample, ValidArgsFunction: k.completeName,
 		Args: wants(cobra.ExactArgs(1), formName),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			f.creation.Name = names[0]
-			return f.run(cmd, cmd.OutOrStdout())
-		},
+		RunE: f.run,
 	}
 	f.files.add(cmd, "a file or folder with a manifest; may be repeated")
 	f.operator.add(cmd)
@@ -51,7 +47,8 @@ func newDev(k *kube) *cobra.Command {
 	return cmd
 }
 
-func (f *devFlags) run(cmd *cobra.Command, out io.Writer) (err error) {
+func (f *devFlags) run(cmd *cobra.Command, names []string) (err error) {
+	f.creation.Name = names[0]
 	if !f.files.given() {
 		return fmt.Errorf("name a file: `%s`", hint("dev", f.creation.Name, "-f", "FILE"))
 	}
@@ -70,7 +67,7 @@ func (f *devFlags) run(cmd *cobra.Command, out io.Writer) (err error) {
 		return err
 	}
 	session.Show = func(kind, text string) {
-		_ = printText(out, fmt.Sprintf("%s %-9s %s\n", time.Now().Format(time.TimeOnly), kind, render.Line(text)))
+		_ = printText(cmd.OutOrStdout(), fmt.Sprintf("%s %-9s %s\n", time.Now().Format(time.TimeOnly), kind, render.Line(text)))
 	}
 	return session.Run(cmd.Context())
 }

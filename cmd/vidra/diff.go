@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"strings"
@@ -51,7 +50,7 @@ func newDiff(k *kube) *cobra.Command {
 		Long: diffHelp, Example: diffExample,
 		ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return diffError(f.run(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return diffError(f.run(cmd, names))
 		},
 	}
 	f.addFile(cmd)
@@ -76,17 +75,17 @@ func (f *diffFlags) addFile(cmd *cobra.Command) {
 	f.files.add(cmd, "a file, folder or URL with VidraResources or with their manifest; - for the standard input; may be repeated")
 }
 
-func (f *diffFlags) run(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	client, query, err := f.preview(ctx, names, in)
+func (f *diffFlags) run(cmd *cobra.Command, names []string) error {
+	client, query, err := f.preview(cmd, names)
 	if err != nil {
 		return err
 	}
-	diff, err := client.Diff(ctx, query)
+	diff, err := client.Diff(cmd.Context(), query)
 	if err != nil {
 		return err
 	}
-	printMessages(errOut, diff.Remarks)
-	if err := f.print(diff, out); err != nil {
+	printMessages(cmd.ErrOrStderr(), diff.Remarks)
+	if err := f.print(diff, cmd.OutOrStdout()); err != nil {
 		return err
 	}
 	code := 0
@@ -115,7 +114,7 @@ func diffCode(d *insight.Difference) int {
 }
 
 // preview returns a client, and the query for the VidraResources that are compared.
-func (f *diffFlags) preview(ctx context.Context, names []string, in io.Reader) (client *insight.Client, q insight.PreviewQuery, err error) {
+func (f *diffFlags) preview(cmd *cobra.Command, names []string) (client *insight.Client, q insight.PreviewQuery, err error) {
 	if len(names) == 0 && !f.files.given() {
 		return nil, q, errors.New("name a VidraResource, or a file with -f")
 	}
@@ -123,7 +122,7 @@ func (f *diffFlags) preview(ctx context.Context, names []string, in io.Reader) (
 		q.VidraResource = names[0]
 	}
 	if f.files.given() {
-		if q.Files, err = f.files.read(ctx, in, nil); err != nil {
+		if q.Files, err = f.files.read(cmd.Context(), cmd.InOrStdin(), nil); err != nil {
 			return nil, q, err
 		}
 	}

@@ -69,7 +69,7 @@ func newExpect(k *kube) *cobra.Command {
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
 				args, command = args[:n], args[n:]
 			}
-			return measured(f.run(cmd.Context(), args, command, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return measured(f.run(cmd, args, command))
 		},
 	}
 	cmd.Flags().DurationVar(&f.within, "within", time.Second, "for how long an edit may stand at most")
@@ -86,11 +86,11 @@ func measured(err error) error {
 	return &exitError{code: exitNotMeasured, error: err}
 }
 
-func (f *expectFlags) run(ctx context.Context, args, command []string, out, errOut io.Writer) error {
+func (f *expectFlags) run(cmd *cobra.Command, args, command []string) error {
 	if len(args) < 2 || !strings.EqualFold(args[0], stateHealed) {
 		return fmt.Errorf("%q: want healed KIND/NAME, and a command only after --", strings.Join(args, " "))
 	}
-	heal, err := f.expect(ctx, args[1:], command, errOut)
+	heal, err := f.expect(cmd.Context(), args[1:], command, cmd.ErrOrStderr())
 	text := healText(heal, len(command) > 0)
 	if f.junit != "" {
 		result := vidratest.Result{Name: strings.Join(args, " ") + " within " + f.within.String(), Took: heal.Stood, Err: err}
@@ -104,7 +104,7 @@ func (f *expectFlags) run(ctx context.Context, args, command []string, out, errO
 	if err != nil {
 		return err
 	}
-	return printText(out, text)
+	return printText(cmd.OutOrStdout(), text)
 }
 
 // cluster is the cluster of a test, with the kubeconfigs of other clusters in Secrets of a namespace.

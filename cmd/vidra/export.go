@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +44,7 @@ func newExport(k *kube) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printExport(cmd.Context(), client, q, names, output, secrets, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return printExport(cmd, client, q, names, output, secrets)
 		},
 	}
 	flags := cmd.Flags()
@@ -58,7 +56,8 @@ func newExport(k *kube) *cobra.Command {
 }
 
 // printExport prints the manifest.
-func printExport(ctx context.Context, client *export.Client, q export.Query, names []string, output string, secrets bool, out, errOut io.Writer) error {
+func printExport(cmd *cobra.Command, client *export.Client, q export.Query, names []string, output string, secrets bool) error {
+	ctx, errOut := cmd.Context(), cmd.ErrOrStderr()
 	var from *export.Selected
 	var err error
 	if len(names) > 0 {
@@ -78,5 +77,5 @@ func printExport(ctx context.Context, client *export.Client, q export.Query, nam
 	if err != nil {
 		return err
 	}
-	return printManifest(out, output, exported.Objects, true)
+	return printManifest(cmd.OutOrStdout(), output, exported.Objects, true)
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,7 +35,7 @@ func newForecast(k *kube) *cobra.Command {
 		Long: forecastHelp, Example: forecastExample,
 		ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return diffError(f.forecast(cmd.Context(), names, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return diffError(f.forecast(cmd, names))
 		},
 	}
 	f.addFile(cmd)
@@ -46,17 +44,17 @@ func newForecast(k *kube) *cobra.Command {
 }
 
 // forecast prints the fields that will fight.
-func (f *diffFlags) forecast(ctx context.Context, names []string, in io.Reader, out, errOut io.Writer) error {
-	client, query, err := f.preview(ctx, names, in)
+func (f *diffFlags) forecast(cmd *cobra.Command, names []string) error {
+	client, query, err := f.preview(cmd, names)
 	if err != nil {
 		return err
 	}
-	answer, err := client.Forecast(ctx, query)
+	answer, err := client.Forecast(cmd.Context(), query)
 	if err != nil {
 		return err
 	}
-	printMessages(errOut, answer.Remarks)
-	code := 0
+	printMessages(cmd.ErrOrStderr(), answer.Remarks)
+	code, out := 0, cmd.OutOrStdout()
 	for _, found := range answer.VidraResources {
 		code = max(code, forecastCode(found))
 	}

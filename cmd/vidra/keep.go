@@ -48,7 +48,7 @@ func newKeep(k *kube) *cobra.Command {
 			return diffError(wants(countObject, formObject)(cmd, args))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return diffError(f.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return diffError(f.run(cmd, args))
 		},
 	}
 	cmd.Flags().StringArrayVarP(&f.files.files, "filename", "f", nil, "a file or folder with the manifest, or with the VidraResource; may be repeated")
@@ -59,7 +59,8 @@ func newKeep(k *kube) *cobra.Command {
 	return cmd
 }
 
-func (f *keepFlags) run(ctx context.Context, args []string, out, errOut io.Writer) error {
+func (f *keepFlags) run(cmd *cobra.Command, args []string) error {
+	ctx, out, errOut := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	target, err := f.kube.target(args)
 	if err != nil {
 		return err

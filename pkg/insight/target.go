@@ -119,7 +119,7 @@ func isNamespaced(mapping *meta.RESTMapping) bool {
 
 // kindArgument is a kind as an argument: with its group if that is not one of Kubernetes, because other groups may have the kind, too.
 func kindArgument(kind schema.GroupKind) string {
-	if !strings.Contains(kind.Group, ".") || strings.HasSuffix(kind.Group, ".k8s.io") {
+	if display.OfKubernetes(kind.Group) {
 		kind.Group = ""
 	}
 	return strings.ToLower(kind.String())

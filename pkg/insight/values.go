@@ -42,8 +42,8 @@ func valueAt(value any, path []string) any {
 		case map[string]any:
 			value = v[token]
 		case []any:
-			i := indexOf(token)
-			if i < 0 || i >= len(v) {
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v) {
 				return nil
 			}
 			value = v[i]
@@ -73,13 +73,4 @@ func otherValue(a, b any) bool {
 		return false
 	}
 	return !reflect.DeepEqual(a, b)
-}
-
-// indexOf is the index of a list that a token of a path names; -1 if it names none.
-func indexOf(token string) int {
-	i, err := strconv.Atoi(token)
-	if err != nil {
-		return -1
-	}
-	return i
 }

@@ -3,17 +3,17 @@ package insight
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // Words returns the managed objects of a namespace, and those without one, as the words of a command: KIND/NAME, with the group where kinds
 // of several groups have one name. With a kind, which may have its group, they are the names of its objects.
 func Words(all []*v1alpha1.VidraResource, namespace, kind string) []string {
-	ids, groups := sets.New[object.Identity](), map[string]sets.Set[string]{}
+	ids, kinds := sets.New[object.Identity](), display.Kinds{}
 	for _, vr := range all {
 		for i := range vr.Status.ManagedResources {
 			id := object.IdentityOf(&vr.Status.ManagedResources[i])
@@ -21,17 +21,14 @@ func Words(all []*v1alpha1.VidraResource, namespace, kind string) []string {
 				continue
 			}
 			ids.Insert(id)
-			if groups[id.Kind] == nil {
-				groups[id.Kind] = sets.New[string]()
-			}
-			groups[id.Kind].Insert(id.Group)
+			kinds.Add(id.GroupKind)
 		}
 	}
 	words := sets.New[string]()
 	for id := range ids {
-		of := schema.GroupKind{Kind: id.Kind}
-		if groups[id.Kind].Len() > 1 {
-			of.Group = id.Group
+		of := id.GroupKind
+		if !kinds.Ambiguous(of) {
+			of.Group = ""
 		}
 		switch typed := strings.ToLower(of.String()); {
 		case kind == "":

@@ -126,17 +126,15 @@ func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {
 
 // ObjectCounts returns the objects by their states.
 func ObjectCounts(counts map[string]int) string {
-	total := 0
 	var parts []string
 	for _, state := range []v1alpha1.ObjectState{
 		v1alpha1.ObjectApplied, v1alpha1.ObjectCompleted, v1alpha1.ObjectPending, v1alpha1.ObjectDrifted, v1alpha1.ObjectContended, v1alpha1.ObjectFailed, v1alpha1.ObjectDeleting,
 	} {
 		if n := counts[string(state)]; n > 0 {
-			total += n
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	if total == 0 {
+	if len(parts) == 0 {
 		return "none"
 	}
 	return strings.Join(parts, ", ")
