@@ -62,18 +62,18 @@ func explainArgument(cmd *cobra.Command, arg string, wanted ...string) error {
 	if form == formName || slices.Contains(wanted, form) {
 		return nil
 	}
-	takes := hint("status", name)
+	takes := program.Hint("status", name)
 	switch {
 	case form == formFile && cmd.Flags().Lookup("filename") != nil:
-		takes = hint(cmd.Name(), "-f", arg)
+		takes = program.Hint(cmd.Name(), "-f", arg)
 	case form == formFile:
-		takes = hint("diff", "-f", arg)
+		takes = program.Hint("diff", "-f", arg)
 	case form == formObject && cmd.Name() == "events":
-		takes = hint("events", "--for", arg, namespaceArgument(cmd))
+		takes = program.Hint("events", "--for", arg, namespaceArgument(cmd))
 	case form == formObject:
-		takes = hint("why", arg, namespaceArgument(cmd))
+		takes = program.Hint("why", arg, namespaceArgument(cmd))
 	case slices.Contains(wanted, formName):
-		takes = hint(cmd.Name(), name)
+		takes = program.Hint(cmd.Name(), name)
 	}
 	return fmt.Errorf("%q is %s: use `%s`", arg, form, takes)
 }
@@ -103,7 +103,7 @@ func (k *kube) target(args []string) (insight.Target, error) {
 	if len(args) == 2 && !found {
 		name = args[1]
 	} else if len(args) != 1 || !found {
-		return insight.Target{}, fmt.Errorf("%q: %s; about a VidraResource: `%s`", strings.Join(args, " "), wantObject, hint("status", args[0]))
+		return insight.Target{}, fmt.Errorf("%q: %s; about a VidraResource: `%s`", strings.Join(args, " "), wantObject, program.Hint("status", args[0]))
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
 		return insight.Target{}, fmt.Errorf("%q: want KIND/NAME, such as configmap/settings", strings.Join(args, " "))

@@ -98,7 +98,7 @@ func (f *createFlags) run(cmd *cobra.Command, names []string) (err error) {
 	}
 	switch {
 	case !f.files.given():
-		return fmt.Errorf("name a file: `%s`", hint("create", f.creation.Name, "-f", "FILE"))
+		return fmt.Errorf("name a file: `%s`", program.Hint("create", f.creation.Name, "-f", "FILE"))
 	case f.output != "" && f.dryRun != dryRunClient:
 		return errors.New("-o prints the objects of --dry-run=client: set that, too")
 	case f.dryRun == dryRunClient && f.output == "":
@@ -200,7 +200,7 @@ func (f *createFlags) write(ctx context.Context, client *writes.Client, p *write
 	if len(in) > 0 {
 		text += ", in " + strings.Join(in, " and ")
 	}
-	return printText(out, render.Sprintf("%s: `%s` waits until they are applied\n", text, hint("wait", name)))
+	return printText(out, render.Sprintf("%s: `%s` waits until they are applied\n", text, program.Hint("wait", name)))
 }
 
 // printObjects prints the objects that would be written.

@@ -50,7 +50,7 @@ func newDev(k *kube) *cobra.Command {
 func (f *devFlags) run(cmd *cobra.Command, names []string) (err error) {
 	f.creation.Name = names[0]
 	if !f.files.given() {
-		return fmt.Errorf("name a file: `%s`", hint("dev", f.creation.Name, "-f", "FILE"))
+		return fmt.Errorf("name a file: `%s`", program.Hint("dev", f.creation.Name, "-f", "FILE"))
 	}
 	if f.creation.DefaultNamespace, err = f.kube.namespace(); err != nil {
 		return err

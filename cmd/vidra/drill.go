@@ -81,7 +81,7 @@ func (k *kube) drill(ctx context.Context, name, kubeconfigs string, within time.
 	if err := printText(out, render.Table(rows...)); err != nil || report.Entry != nil {
 		return err
 	}
-	return fmt.Errorf("VidraResource %s: the edit was reverted, and status.history does not have it: check the operator with `%s`", name, hint("status", name))
+	return fmt.Errorf("VidraResource %s: the edit was reverted, and status.history does not have it: check the operator with `%s`", name, program.Hint("status", name))
 }
 
 // writerOf names who made an edit.

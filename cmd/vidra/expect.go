@@ -117,7 +117,7 @@ func (k *kube) cluster(kubeconfigs string) (*vidratest.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Destinations.Namespace, c.CommandLine = kubeconfigs, program
+	c.Destinations.Namespace, c.CommandLine = kubeconfigs, string(program)
 	return c, nil
 }
 

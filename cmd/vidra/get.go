@@ -66,7 +66,7 @@ func (f *getFlags) run(cmd *cobra.Command, names []string) error {
 		if len(names) == 1 {
 			name = names[0]
 		}
-		return insight.Program(program).VidraResourceError(verbFor(names), name, err)
+		return program.VidraResourceError(verbFor(names), name, err)
 	}
 	found := &render.Listing{Within: within}
 	for _, info := range infos {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/writes/infrahub"
 )
@@ -102,7 +101,7 @@ func newSyncApply(k *kube) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printText(cmd.OutOrStdout(), render.Sprintf("applied InfrahubSync %s: `%s` shows its state\n", name, hint("infrahub", "sync", "get", name)))
+			return printText(cmd.OutOrStdout(), render.Sprintf("applied InfrahubSync %s: `%s` shows its state\n", name, program.Hint("infrahub", "sync", "get", name)))
 		},
 	}
 	flags := cmd.Flags()
@@ -168,5 +167,5 @@ func (k *kube) infrahub() (*infrahub.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return infrahub.New(config, insight.Program(program))
+	return infrahub.New(config, program)
 }

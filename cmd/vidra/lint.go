@@ -43,7 +43,7 @@ func newLint() *cobra.Command {
 
 func (f *lintFlags) run(cmd *cobra.Command, _ []string) error {
 	if !f.files.given() {
-		return fmt.Errorf("name a file: `%s`", hint("lint", "-f", "FILE"))
+		return fmt.Errorf("name a file: `%s`", program.Hint("lint", "-f", "FILE"))
 	}
 	files, err := f.files.read(cmd.Context(), cmd.InOrStdin(), nil)
 	if err != nil {
@@ -71,7 +71,7 @@ func (f *lintFlags) text(files []insight.File, faults insight.Faults) string {
 		fmt.Fprintf(&b, "remark: %s\n", render.Line(remark))
 	}
 	if len(faults.Problems) == 0 {
-		b.WriteString(render.Line(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, hint("diff", f.files.arguments()...))) + "\n")
+		b.WriteString(render.Line(fmt.Sprintf("%s: %s: no problem in the YAML; `%s` checks kinds and fields", insight.FileNames(files), faults.Checked, program.Hint("diff", f.files.arguments()...))) + "\n")
 	}
 	return b.String()
 }

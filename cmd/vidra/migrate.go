@@ -118,7 +118,7 @@ func again(cmd *cobra.Command, given []string, namespace string) string {
 			words = append(words, "--"+flag.Name, quoted(value))
 		}
 	})
-	return hint("migrate", words...)
+	return program.Hint("migrate", words...)
 }
 
 // quoted quotes a word for a shell, if that is necessary.

@@ -64,7 +64,7 @@ func (o *operatorFlags) connection(k *kube) (*rest.Config, insight.Options, erro
 
 // options returns the settings for a client.
 func (o *operatorFlags) options() (insight.Options, error) {
-	options := insight.Options{Program: insight.Program(program), KubeconfigNamespace: o.kubeconfigs}
+	options := insight.Options{Program: program, KubeconfigNamespace: o.kubeconfigs}
 	var err error
 	if o.config != "" {
 		options.Operator, err = operatorOf(o.config)

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
@@ -68,7 +67,7 @@ func printMessages(errOut io.Writer, texts []string) {
 
 // styleOf is how answers are printed to out.
 func styleOf(out io.Writer, output string) render.Style {
-	return render.Style{Colour: coloured(out), Wide: output == outputWide, Now: time.Now(), Program: insight.Program(program)}
+	return render.Style{Colour: coloured(out), Wide: output == outputWide, Now: time.Now(), Program: program}
 }
 
 // coloured reports whether out is a terminal that shows colours, and NO_COLOR

@@ -6,37 +6,34 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
 // defaultProgram is the program in the texts of the help, which nameAfter changes.
 const defaultProgram = "vidra"
 
-// program is the name of this executable on the user's command line. It is read only.
+// program is the name of this executable on the user's command line. Messages propose commands of it by its Hint. It is read only.
 var program = typedAs(os.Args[0])
 
 // typedAs returns the name of an executable on the user's command line: kubectl runs it as a plugin if its name begins with kubectl-.
-func typedAs(executable string) string {
+func typedAs(executable string) insight.Program {
 	name, plugin := strings.CutPrefix(filepath.Base(executable), "kubectl-")
 	if !plugin {
 		return defaultProgram
 	}
-	return "kubectl " + strings.TrimSuffix(name, ".exe")
-}
-
-// hint returns a command of ours that a message proposes, as the user types it. Each message that proposes one has it from here.
-func hint(command string, args ...string) string {
-	return strings.Join(append([]string{program, command}, args...), " ")
+	return insight.Program("kubectl " + strings.TrimSuffix(name, ".exe"))
 }
 
 // nameAfter sets the program in the help of all commands to its name on the user's command line.
-func nameAfter(root *cobra.Command, typed string) {
+func nameAfter(root *cobra.Command, typed insight.Program) {
 	if typed == defaultProgram {
 		return
 	}
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: typed}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: string(typed)}
 	var pairs []string
 	for _, cmd := range root.Commands() {
-		pairs = append(pairs, defaultProgram+" "+cmd.Name(), typed+" "+cmd.Name())
+		pairs = append(pairs, defaultProgram+" "+cmd.Name(), typed.Hint(cmd.Name()))
 	}
 	renameIn(root, strings.NewReplacer(pairs...))
 }

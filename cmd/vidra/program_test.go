@@ -49,7 +49,7 @@ func TestHints(t *testing.T) {
 	for _, typed := range []string{"vidra", "kubectl vidra"} {
 		t.Run(typed, func(t *testing.T) {
 			before := program
-			program = typed
+			program = insight.Program(typed)
 			t.Cleanup(func() { program = before })
 
 			vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
@@ -71,7 +71,7 @@ func TestHints(t *testing.T) {
 			require.Contains(t, text, "\n     "+typed+" skip configmap/settings -n shop --for 1h --reason \"WHY\"\n")
 
 			root := newRoot()
-			nameAfter(root, typed)
+			nameAfter(root, program)
 			named := regexp.MustCompile("(kubectl )?" + proposed(root).String())
 			for _, cmd := range allCommands(root) {
 				for _, found := range named.FindAllString(cmd.Long+"\n"+cmd.Example, -1) {
@@ -82,7 +82,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestHintsHaveTheProgram requires that the code has no command in a text to print: hint has to add the program.
+// TestHintsHaveTheProgram requires that the code has no command in a text to print: Program.Hint has to add the program.
 func TestHintsHaveTheProgram(t *testing.T) {
 	noHints := map[string]string{
 		"vidra expect":          "the name of a test suite",

@@ -102,7 +102,7 @@ func (f *rollbackFlags) completeRevisions(cmd *cobra.Command, args []string, _ s
 func (f *rollbackFlags) run(cmd *cobra.Command, args []string) error {
 	ctx, name, out := cmd.Context(), args[0], cmd.OutOrStdout()
 	if cmd.Flags().Changed("to") && f.to < 1 {
-		return fmt.Errorf("--to %d: name a revision from 1 on, as `%s` lists them", f.to, hint("revisions", name))
+		return fmt.Errorf("--to %d: name a revision from 1 on, as `%s` lists them", f.to, program.Hint("revisions", name))
 	}
 	client, err := f.writes()
 	if err != nil {
@@ -128,5 +128,5 @@ func (f *rollbackFlags) run(cmd *cobra.Command, args []string) error {
 	case done.Unchanged:
 		return printText(out, render.Sprintf("VidraResource %s was rolled back to revision %s before\n", name, fmt.Sprint(done.To)))
 	}
-	return printText(out, render.Sprintf("VidraResource %s rolled back to revision %s, which is held: `%s` applies the manifest of the spec again\n", name, fmt.Sprint(done.To), hint("rollback", name, "--release")))
+	return printText(out, render.Sprintf("VidraResource %s rolled back to revision %s, which is held: `%s` applies the manifest of the spec again\n", name, fmt.Sprint(done.To), program.Hint("rollback", name, "--release")))
 }

@@ -137,7 +137,7 @@ func (s Style) unified(b *strings.Builder, indent, diff string) {
 	}
 }
 
-// unchanged reports that an object stays as it is, and that no edit of it does.
+// unchanged reports that an apply has no effect on an object, and that no edit of it stays.
 func unchanged(o *insight.ObjectDifference) bool { return o.Action == insight.ActionNone && !o.Stays }
 
 // DiffMarkdown returns a difference for a pull request.
