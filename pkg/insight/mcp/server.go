@@ -28,92 +28,68 @@ func New(client *insight.Client, version string) *mcp.Server {
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{},
 	})
 	add(s, "status", "Is everything in order? The conditions and problems of one VidraResource, or of all.",
-		func(ctx context.Context, in statusInput) (any, []string, error) {
-			status, err := client.Status(ctx, insight.StatusQuery{Name: in.Name, Namespace: in.Namespace, Selector: in.Selector})
-			return status, nil, err
-		})
+		func(ctx context.Context, in statusInput) (*insight.Status, error) {
+			return client.Status(ctx, insight.StatusQuery{Name: in.Name, Namespace: in.Namespace, Selector: in.Selector})
+		}, func(status *insight.Status) (any, []string) { return status, nil })
 	add(s, "tree", "The objects of a VidraResource with their state and health, and the objects that they own.",
-		func(ctx context.Context, in treeInput) (any, []string, error) {
-			tree, err := client.Tree(ctx, insight.TreeQuery{VidraResource: in.Name, Namespace: in.Namespace})
-			if err != nil {
-				return nil, nil, err
-			}
-			return tree, tree.Remarks, nil
-		})
+		func(ctx context.Context, in treeInput) (*insight.Tree, error) {
+			return client.Tree(ctx, insight.TreeQuery{VidraResource: in.Name, Namespace: in.Namespace})
+		}, func(tree *insight.Tree) (any, []string) { return tree, tree.Remarks })
 	add(s, "why", "Who manages an object, who edited it last, what became of the edits, and the ways to keep a change. Use it for questions "+
 		"such as: who scaled web? why is my label gone?",
-		func(ctx context.Context, in objectInput) (any, []string, error) {
-			e, err := client.Why(ctx, in.target())
-			if err != nil {
-				return nil, nil, err
-			}
-			return e, e.Remarks, nil
-		})
+		func(ctx context.Context, in objectInput) (*insight.Explanation, error) {
+			return client.Why(ctx, in.target())
+		},
+		func(e *insight.Explanation) (any, []string) { return e, e.Remarks })
 	add(s, "blame", "A live object as YAML, with the owner of each line: the document and line of the manifest, or the field manager.",
-		func(ctx context.Context, in blameInput) (any, []string, error) {
-			blame, err := client.Blame(ctx, in.target(), in.Foreign)
-			if err != nil {
-				return nil, nil, err
-			}
-			return blame, blame.Remarks, nil
-		})
+		func(ctx context.Context, in blameInput) (*insight.Blame, error) {
+			return client.Blame(ctx, in.target(), in.Foreign)
+		},
+		func(blame *insight.Blame) (any, []string) { return blame, blame.Remarks })
 	add(s, "history", "The edits of managed objects and what became of them, the newest first: of all VidraResources, of one, or of one object.",
-		func(ctx context.Context, in historyInput) (any, []string, error) {
+		func(ctx context.Context, in historyInput) (*insight.History, error) {
 			q, err := in.query(time.Now())
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			history, err := client.History(ctx, q)
-			if err != nil {
-				return nil, nil, err
-			}
-			return history, history.Remarks, nil
-		})
+			return client.History(ctx, q)
+		}, func(history *insight.History) (any, []string) { return history, history.Remarks })
 	add(s, "events", "The Events of Vidra, the newest last: what it applied, which change it reverted, and what is wrong.",
-		func(ctx context.Context, in eventsInput) (any, []string, error) {
+		func(ctx context.Context, in eventsInput) (*insight.Events, error) {
 			q, err := in.query(time.Now())
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			events, err := client.Events(ctx, q)
-			if err != nil {
-				return nil, nil, err
-			}
-			return render.EventList(events.Items), events.Remarks, nil
-		})
+			return client.Events(ctx, q)
+		}, func(events *insight.Events) (any, []string) { return render.EventList(events.Items), events.Remarks })
 	add(s, "diff", "What an apply of a VidraResource would do, by dry runs: the objects that it creates, changes, replaces, deletes or is refused for, "+
 		"and the edits that it reverts. Use it to check a manifest before it is applied, or for the difference between the manifest and the cluster.",
-		func(ctx context.Context, in previewInput) (any, []string, error) {
-			diff, err := client.Diff(ctx, in.query())
-			if err != nil {
-				return nil, nil, err
-			}
-			return diff, diff.Remarks, nil
-		})
+		func(ctx context.Context, in previewInput) (*insight.Diff, error) { return client.Diff(ctx, in.query()) },
+		func(diff *insight.Diff) (any, []string) { return diff, diff.Remarks })
 	add(s, "forecast", "The fields of a manifest that other programs or users write, and the ignore rules that leave the fields to them.",
-		func(ctx context.Context, in previewInput) (any, []string, error) {
-			forecast, err := client.Forecast(ctx, in.query())
-			if err != nil {
-				return nil, nil, err
-			}
-			return forecast, forecast.Remarks, nil
-		})
+		func(ctx context.Context, in previewInput) (*insight.Forecasts, error) {
+			return client.Forecast(ctx, in.query())
+		},
+		func(forecast *insight.Forecasts) (any, []string) { return forecast, forecast.Remarks })
 	return s
 }
 
-// add adds a tool that asks a question. ask returns an answer, and its missing parts.
-func add[In any](s *mcp.Server, name, description string, ask func(ctx context.Context, in In) (any, []string, error)) {
+// add adds a tool that asks a question. show returns the document of an answer, and its missing parts.
+func add[In, Answer any](
+	s *mcp.Server, name, description string, ask func(ctx context.Context, in In) (Answer, error), show func(Answer) (document any, remarks []string),
+) {
 	closed := false
 	tool := &mcp.Tool{
 		Name: name, Description: description,
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
 	}
 	mcp.AddTool(s, tool, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
-		answer, remarks, err := ask(ctx, in)
+		answer, err := ask(ctx, in)
 		if err != nil {
 			return &mcp.CallToolResult{IsError: true, Content: content(render.Line(err.Error()))}, nil, nil
 		}
-		document, err := render.Document(render.JSON, answer)
+		shown, remarks := show(answer)
+		document, err := render.Document(render.JSON, shown)
 		if err != nil {
 			return nil, nil, err
 		}

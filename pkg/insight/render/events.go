@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -97,23 +98,12 @@ func EventList(all []*eventsv1.Event) *metav1.List {
 	return list
 }
 
-// columns are those that are printed.
-func (p *EventPrinter) columns() []eventColumn {
-	var columns []eventColumn
-	for _, c := range eventColumns {
-		if !c.wide || p.Wide {
-			columns = append(columns, c)
-		}
-	}
-	return columns
-}
-
 // table prints Events as rows of one table, the first time with a heading.
 func (p *EventPrinter) table(all []*eventsv1.Event) error {
 	if len(all) == 0 {
 		return nil
 	}
-	columns := p.columns()
+	columns := slices.DeleteFunc(slices.Clone(eventColumns), func(c eventColumn) bool { return c.wide && !p.Wide })
 	var rows [][]styled
 	if p.text == nil {
 		p.text = &textTable{colour: p.Colour}
