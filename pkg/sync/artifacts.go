@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if p := check(r.is, a); p != nil {
 		return false, p
 	}
-	live, err := r.live(ctx, r.reconciler.Cache, a.ID)
+	live, err := r.live(ctx, r.reconciler.Client, a.ID)
 	if err != nil {
 		return false, err
 	}
@@ -61,7 +62,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha1.VidraResource, error) {
 	vr, key := &v1alpha1.VidraResource{}, types.NamespacedName{Name: nameOf(r.is, id)}
 	err := from.Get(ctx, key, vr)
-	if apierrors.IsNotFound(err) && r.reconciler.Shard != "" && from == r.reconciler.Cache {
+	if apierrors.IsNotFound(err) && r.reconciler.Shard != "" && from == r.reconciler.Client {
 		err = r.reconciler.API.Get(ctx, key, vr)
 	}
 	if apierrors.IsNotFound(err) {
@@ -136,13 +137,11 @@ func (r *run) current(live *v1alpha1.VidraResource, want *unstructured.Unstructu
 // content reads and parses the content of an artifact.
 func (r *run) content(ctx context.Context, a infrahub.Artifact) (content, error) {
 	text, contentType, err := r.queried.client.Content(ctx, a, r.is.Spec.Source.TargetBranch, r.at)
-	var e *infrahub.Error
+	e, is := errors.AsType[*infrahub.Error](err)
 	switch {
-	case as(err, &e) && e.TooLarge:
+	case is && e.TooLarge:
 		return content{}, newProblem(a.ID, v1alpha1.ArtifactInvalid, "%s: split it into several artifacts", e.Message)
-	case as(err, &e) && e.Status == 404: // it is gone meanwhile
-		return content{}, newProblem(a.ID, v1alpha1.ArtifactUnavailable, "%s", e.Message)
-	case as(err, &e) && e.Reason == v1alpha1.SyncReasonInvalidAnswer:
+	case is && (e.Status == 404 || e.Reason == v1alpha1.SyncReasonInvalidAnswer): // with 404, it is gone meanwhile
 		return content{}, newProblem(a.ID, v1alpha1.ArtifactUnavailable, "%s", e.Message)
 	case err != nil:
 		return content{}, err

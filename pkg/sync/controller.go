@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	gosync "sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -60,36 +61,24 @@ func (c *Controller) NeedLeaderElection() bool { return true }
 func (c *Controller) Start(ctx context.Context) error {
 	exists := make(chan bool, 1)
 	go watchDefinition(ctx, c.Metadata, exists)
-	stop, ended := context.CancelFunc(func() {}), (chan struct{})(nil)
+	stop, running := context.CancelFunc(func() {}), gosync.WaitGroup{}
 	for {
 		select {
 		case <-ctx.Done():
 			stop()
-			await(ended)
+			running.Wait()
 			return nil
 		case is := <-exists:
 			stop()
-			await(ended)
-			ended = nil
+			running.Wait()
 			if !is {
 				c.Log.Info("InfrahubSyncs are not served: their CustomResourceDefinition does not exist")
 				continue
 			}
-			var running context.Context
-			running, stop = context.WithCancel(ctx)
-			ended = make(chan struct{})
-			go func() {
-				defer close(ended)
-				c.run(running)
-			}()
+			var served context.Context
+			served, stop = context.WithCancel(ctx)
+			running.Go(func() { c.run(served) })
 		}
-	}
-}
-
-// await waits until a channel is closed; for a nil channel, it returns at once.
-func await(ended <-chan struct{}) {
-	if ended != nil {
-		<-ended
 	}
 }
 
@@ -187,7 +176,7 @@ func (c *Controller) sync(ctx context.Context) error {
 
 // begin gives the Reconciler its caches, and forgets its former knowledge.
 func (r *Reconciler) begin(mgr manager.Manager, syncs client.Reader) {
-	r.Cache, r.Syncs, r.API, r.Client = mgr.GetClient(), syncs, mgr.GetAPIReader(), mgr.GetClient()
+	r.Syncs, r.API, r.Client = syncs, mgr.GetAPIReader(), mgr.GetClient()
 	r.slots, r.parsing = make(slots, allDownloads), make(slots, 1)
 	r.mu.Lock()
 	r.sessions = nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -58,8 +59,7 @@ func (s *server) waits(now time.Time) time.Duration {
 
 // delay records the wait that an error asks for.
 func (s *server) delay(err error) {
-	var e *infrahub.Error
-	if as(err, &e) && e.RetryAfter > 0 {
+	if e, is := errors.AsType[*infrahub.Error](err); is && e.RetryAfter > 0 {
 		s.mu.Lock()
 		s.notBefore = time.Now().Add(e.RetryAfter)
 		s.mu.Unlock()

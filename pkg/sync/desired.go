@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -250,20 +251,8 @@ func covers(live, want any) bool {
 	case []any:
 		is, _ := live.([]any)
 		return slices.EqualFunc(is, want, covers)
-	case string:
-		is, _ := live.(string)
-		return is == want
-	case bool:
-		is, _ := live.(bool)
-		return is == want
-	case int64:
-		is, _ := live.(int64)
-		return is == want
-	case float64:
-		is, _ := live.(float64)
-		return is == want
 	}
-	return live == nil && want == nil
+	return live == want || live == nil && reflect.ValueOf(want).IsZero()
 }
 
 // contains reports whether the list live has all items of the list want.

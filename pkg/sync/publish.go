@@ -67,7 +67,8 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 	if before.Digest == "" { // the ExternalArtifact was deleted, or lost its status: the consumers have the objects all the same
 		_, before.Digest, _ = strings.Cut(r.is.Status.PublishedRevision, "@")
 	}
-	if id := r.publicationID(artifacts); id != "" && id == r.session.publicationID && before != (published{}) && before == r.session.published {
+	id := r.publicationID(artifacts)
+	if id != "" && id == r.session.publicationID && before != (published{}) && before == r.session.published {
 		_, err := r.reconciler.Publication.Store.Load(ctx, r.is.UID, before.sum())
 		if !errors.Is(err, archive.ErrNotKept) {
 			r.notePublished(artifacts, before)
@@ -104,7 +105,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 			return err
 		}
 	}
-	r.session.publicationID, r.session.published = r.publicationID(artifacts), after
+	r.session.publicationID, r.session.published = id, after
 	return nil
 }
 
@@ -143,10 +144,8 @@ func (r *run) files(ctx context.Context, artifacts []infrahub.Artifact) (map[str
 			text, err := r.file(working, a)
 			mu.Lock()
 			defer mu.Unlock()
-			var p *problem
-			if errors.As(err, &p) {
-				r.result.problems = append(r.result.problems, p.ArtifactProblem)
-				r.result.incomplete = r.result.incomplete || p.transient
+			if p, is := errors.AsType[*problem](err); is {
+				r.result.noteProblem(p)
 				return nil
 			}
 			files[a.ID+fileSuffix] = text

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -154,7 +156,7 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) (outcom
 		return webhookLimited, http.StatusTooManyRequests
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxWebhook))
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+	if errors.As(err, new(*http.MaxBytesError)) {
 		return webhookLimited, http.StatusRequestEntityTooLarge
 	} else if err != nil {
 		return webhookInvalid, http.StatusBadRequest
@@ -187,11 +189,7 @@ func (r *Receiver) accept(id string, body []byte) (outcome string, status int) {
 		return webhookReplayed, http.StatusNoContent // a sender that got no answer sends it again
 	}
 	if len(r.seen) >= maxReplays {
-		for old, at := range r.seen {
-			if now.Sub(at) > 2*webhookWindow {
-				delete(r.seen, old)
-			}
-		}
+		maps.DeleteFunc(r.seen, func(_ string, at time.Time) bool { return now.Sub(at) > 2*webhookWindow })
 		if len(r.seen) >= maxReplays {
 			return webhookLimited, http.StatusTooManyRequests
 		}
@@ -305,7 +303,7 @@ func (r *Receiver) request(ctx context.Context, branches map[string]bool) error 
 		if err != nil {
 			return err
 		}
-		err = r.Client.Patch(ctx, &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}, client.RawPatch("application/merge-patch+json", patch), client.FieldOwner(FieldManager))
+		err = r.Client.Patch(ctx, &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
 		if err != nil && !apierrors.IsNotFound(err) {
 			faults = append(faults, fmt.Errorf("request a sync of InfrahubSync %s: %w", is.Name, err))
 		}

@@ -36,10 +36,9 @@ type Recorder interface{ Record(all []events.Event) }
 // Reconciler brings the VidraResources of InfrahubSyncs to the artifacts of their Infrahub servers. Its exported fields must
 // stay the same after the first Reconcile.
 type Reconciler struct {
-	// Cache has the VidraResources that the operator reconciles, and Syncs the InfrahubSyncs.
-	Cache, Syncs client.Reader
-	// API reads without a cache, and Client writes.
-	API    client.Reader
+	// Syncs has the InfrahubSyncs, and API reads without a cache.
+	Syncs, API client.Reader
+	// Client writes, and reads the VidraResources that the operator reconciles from a cache.
 	Client client.Client
 	// Installation is the installation of the operator, and Shard its shard.
 	Installation v1alpha1.Installation
@@ -145,10 +144,16 @@ type result struct {
 	incomplete bool
 }
 
+// noteProblem records an artifact that is not applied.
+func (r *result) noteProblem(p *problem) {
+	r.problems = append(r.problems, p.ArtifactProblem)
+	r.incomplete = r.incomplete || p.transient
+}
+
 // failed returns the result of a sync that failed with an error.
 func failed(err error) result {
-	e := (*infrahub.Error)(nil)
-	if !errors.As(err, &e) {
+	e, is := errors.AsType[*infrahub.Error](err)
+	if !is {
 		e = &infrahub.Error{Reason: v1alpha1.SyncReasonWriteFailed, Message: err.Error()}
 	}
 	return result{failure: e, retryAfter: e.RetryAfter}

@@ -79,9 +79,7 @@ func pendingOf(gone []*v1alpha1.VidraResource) *v1alpha1.PendingRemovals {
 	for _, vr := range gone {
 		ids, names = append(ids, vr.Name, string(vr.UID)), append(names, vr.Name)
 	}
-	return &v1alpha1.PendingRemovals{
-		Confirmation: digest(ids...), Count: int32(min(len(gone), 1<<30)), Names: names[:min(len(names), maxNames)], //nolint:gosec // it is bounded
-	}
+	return &v1alpha1.PendingRemovals{Confirmation: digest(ids...), Count: count(len(gone)), Names: names[:min(len(names), maxNames)]}
 }
 
 // deleteAttempts is how often a deletion is tried while another client changes the VidraResource.
@@ -93,7 +91,7 @@ const deleteAttempts = 3
 func (r *run) controlled(ctx context.Context, listed map[string]bool) (found []*v1alpha1.VidraResource, err error) {
 	if r.reconciler.Shard == "" && !r.session.wroteOthers(listed) {
 		list := &v1alpha1.VidraResourceList{}
-		if err := r.reconciler.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.reconciler.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list VidraResources: %w", err)
 		}
 		gone := false

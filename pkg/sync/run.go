@@ -15,9 +15,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
-// as is errors.As.
-func as(err error, target **infrahub.Error) bool { return errors.As(err, target) }
-
 // run is one sync.
 type run struct {
 	reconciler *Reconciler
@@ -79,8 +76,7 @@ func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *ses
 // refused has the credentials and the CA read again if the server refused them, or is untrusted, and no request sent for as
 // long as it asks.
 func (s *server) refused(err error) {
-	var e *infrahub.Error
-	if as(err, &e) && slices.Contains([]string{v1alpha1.SyncReasonUnauthorized, v1alpha1.SyncReasonForbidden, v1alpha1.SyncReasonUnreachable}, e.Reason) {
+	if e, is := errors.AsType[*infrahub.Error](err); is && slices.Contains([]string{v1alpha1.SyncReasonUnauthorized, v1alpha1.SyncReasonForbidden, v1alpha1.SyncReasonUnreachable}, e.Reason) {
 		s.expire()
 	}
 	s.delay(err)
@@ -120,15 +116,12 @@ func (r *run) all(ctx context.Context, artifacts []infrahub.Artifact) error {
 // one brings the VidraResource of one artifact to it. It records the outcome, and returns an error that concerns all artifacts.
 func (r *run) one(ctx context.Context, a infrahub.Artifact) error {
 	sensitive, err := r.apply(ctx, a)
-	var p *problem
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case errors.As(err, &p):
-		r.result.problems = append(r.result.problems, p.ArtifactProblem)
-		r.result.incomplete = r.result.incomplete || p.transient
+	if p, is := errors.AsType[*problem](err); is {
+		r.result.noteProblem(p)
 		return nil
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	r.result.applied++

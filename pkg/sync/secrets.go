@@ -20,18 +20,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// toApply returns an object as it is applied: without the fields that the API server sets.
-func toApply(obj any) (map[string]any, error) {
-	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, err
-	}
-	if metadata, is := u["metadata"].(map[string]any); is {
-		delete(metadata, "creationTimestamp")
-	}
-	return u, nil
-}
-
 // reasonOf returns an error of a request about an object with withheld values, without parts that may quote one.
 func reasonOf(err error) string {
 	switch status := apierrors.APIStatus(nil); {
@@ -110,7 +98,7 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 		Type: corev1.SecretTypeOpaque, Data: map[string][]byte{manifestKey: []byte(text)},
 	}
 	u := &unstructured.Unstructured{}
-	if u.Object, err = toApply(secret); err != nil {
+	if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(secret); err != nil {
 		return newProblem(id, v1alpha1.ArtifactRefused, "Secret %s/%s cannot be written", r.secretNamespace, name)
 	}
 	if err := r.patch(ctx, u); err != nil {

@@ -229,10 +229,9 @@ func (s *session) unfitFor(a infrahub.Artifact) *problem {
 
 // noteUnfit records the problem of the content of an artifact, if it lasts as long as the content.
 func (s *session) noteUnfit(a infrahub.Artifact, err error) {
-	var p *problem
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.As(err, &p) && p.Reason == v1alpha1.ArtifactInvalid && contentID(a) != "" {
+	if p, is := errors.AsType[*problem](err); is && p.Reason == v1alpha1.ArtifactInvalid && contentID(a) != "" {
 		s.unfit[a.ID] = unfit{artifact: a, problem: p}
 		return
 	}

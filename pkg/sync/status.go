@@ -45,7 +45,7 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 	if r.answered {
 		status.Artifacts = count(r.artifacts)
 	}
-	if r.answered && r.failure == nil {
+	if r.failure == nil {
 		status.Applied = count(r.applied)
 		status.Checksums = slices.Compact(slices.Clone(r.checksums))
 		status.Checksums = status.Checksums[:min(len(status.Checksums), v1alpha1.MaxSyncChecksums)]
@@ -76,7 +76,7 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 	}
 	setConditions(&status, is.Generation, reason, message, ready)
 	changed := !equality.Semantic.DeepEqual(status, is.Status)
-	if r.answered && r.failure == nil && (changed || now.Sub(status.LastSyncTime.Time) >= statusAge) {
+	if r.failure == nil && (changed || now.Sub(status.LastSyncTime.Time) >= statusAge) {
 		status.LastSyncTime = metav1.NewTime(now.Truncate(time.Second))
 	}
 	return status
@@ -142,12 +142,11 @@ func setConditions(status *v1alpha1.InfrahubSyncStatus, generation int64, reason
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: generation})
 	}
 	set(v1alpha1.ConditionReady, ready)
-	present := map[string]bool{
+	for kind, present := range map[string]bool{ // at most one of them is true
 		v1alpha1.ConditionStalled:     awaitsUser[reason],
 		v1alpha1.ConditionReconciling: !awaitsUser[reason] && reason != v1alpha1.SyncReasonSynced && reason != v1alpha1.SyncReasonSuspended,
-	}
-	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
-		if present[kind] {
+	} {
+		if present {
 			set(kind, metav1.ConditionTrue)
 		} else {
 			meta.RemoveStatusCondition(&status.Conditions, kind)
