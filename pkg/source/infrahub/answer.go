@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"regexp"
 	"strconv"
 	"strings"
@@ -105,7 +106,7 @@ func parsePage(body []byte) (page, error) {
 		return page{}, errors.New("the answer is an HTML page, of a proxy or a login: check spec.source.infrahubAPIURL")
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) && syntax.Offset >= int64(len(body)) {
+		if syntax, is := errors.AsType[*json.SyntaxError](err); is && syntax.Offset >= int64(len(body)) {
 			return page{}, errors.New("the answer ends early: see the server and the proxies before it")
 		}
 		return page{}, errors.New("the answer is no JSON of an Infrahub server: check spec.source.infrahubAPIURL and the query")
@@ -162,36 +163,27 @@ func looksLikeHTML(body []byte) bool {
 	return strings.HasPrefix(begin, "<!doctype html") || strings.HasPrefix(begin, "<html")
 }
 
-// hashSize returns the size in bytes of a checksum that can be compared; 0 for others.
-func hashSize(checksum string) int {
-	switch sum, err := hex.DecodeString(checksum); {
-	case err != nil:
-		return 0
-	case len(sum) == md5.Size, len(sum) == sha1.Size, len(sum) == sha256.Size:
-		return len(sum)
+// hashes are the functions of the checksums that can be compared, by their sizes.
+var hashes = map[int]func() hash.Hash{md5.Size: md5.New, sha1.Size: sha1.New, sha256.Size: sha256.New}
+
+// hashOf returns a hash that makes checksums like this one, and its value; nil for a checksum that cannot be compared.
+func hashOf(checksum string) (hash.Hash, []byte) {
+	want, err := hex.DecodeString(checksum)
+	if made := hashes[len(want)]; err == nil && made != nil {
+		return made(), want
 	}
-	return 0
+	return nil, nil
 }
 
 // Verify compares content with its checksum: an MD5, SHA-1 or SHA-256 in hexadecimal digits. Other checksums identify the
 // content for Infrahub alone, and verify nothing.
 func Verify(content []byte, checksum string) error {
-	want, _ := hex.DecodeString(checksum)
-	var is []byte
-	switch hashSize(checksum) {
-	case md5.Size:
-		sum := md5.Sum(content) //nolint:gosec // the checksums of Infrahub
-		is = sum[:]
-	case sha1.Size:
-		sum := sha1.Sum(content) //nolint:gosec // as above
-		is = sum[:]
-	case sha256.Size:
-		sum := sha256.Sum256(content)
-		is = sum[:]
-	default:
+	sum, want := hashOf(checksum)
+	if sum == nil {
 		return nil
 	}
-	if !bytes.Equal(is, want) {
+	_, _ = sum.Write(content) // never fails
+	if !bytes.Equal(sum.Sum(nil), want) {
 		return errors.New("the content does not have the checksum that the server lists: it changed meanwhile, or is damaged; Vidra reads it again at the next query")
 	}
 	return nil

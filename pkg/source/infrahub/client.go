@@ -177,10 +177,10 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 	c.mu.Unlock()
 	post := request{kind: "query", what: "query " + q.Name, method: http.MethodPost, path: []string{"api", "query", q.Name}, query: q.params(), body: body, limit: maxListBytes, verified: true}
 	var answer []byte
-	var refused *Error
+	var refused error
 	if !get {
-		answer, _, err = c.do(ctx, post)
-		get = errors.As(err, &refused) && refusesPost[refused.Status]
+		answer, _, refused = c.do(ctx, post)
+		err, get = refused, refusesPost[statusOf(refused)]
 	}
 	if get {
 		fallback := post
@@ -193,7 +193,7 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 		c.mu.Lock()
 		c.get = err == nil
 		c.mu.Unlock()
-		if e := (*Error)(nil); refused != nil && errors.As(err, &e) && refusesPost[e.Status] {
+		if refused != nil && refusesPost[statusOf(err)] {
 			err = refused // neither is accepted: the first answer has the reason
 		}
 	}
@@ -223,17 +223,16 @@ func (q Query) params() url.Values {
 // Content reads the content of an artifact: by its storage id, which no later content has, or else by its id. It compares
 // the checksum. contentType is the content type that the server states, if any.
 func (c *Client) Content(ctx context.Context, a Artifact, branch, at string) (content []byte, contentType string, err error) {
+	sum, _ := hashOf(a.Checksum)
+	r := request{kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, limit: MaxArtifactBytes, verified: sum != nil}
 	if a.StorageID != "" {
-		content, contentType, err = c.do(ctx, request{
-			kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, path: []string{"api", "storage", "object", a.StorageID}, limit: MaxArtifactBytes, verified: hashSize(a.Checksum) > 0,
-		})
+		r.path = []string{"api", "storage", "object", a.StorageID}
+		content, contentType, err = c.do(ctx, r)
 	}
-	if e := (*Error)(nil); a.StorageID == "" || errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) {
-		query := Query{Branch: branch, At: at}.params()
-		query.Del("update_group")
-		content, contentType, err = c.do(ctx, request{
-			kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, path: []string{"api", "artifact", a.ID}, query: query, limit: MaxArtifactBytes, verified: hashSize(a.Checksum) > 0,
-		})
+	if status := statusOf(err); a.StorageID == "" || status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
+		r.path, r.query = []string{"api", "artifact", a.ID}, Query{Branch: branch, At: at}.params()
+		r.query.Del("update_group")
+		content, contentType, err = c.do(ctx, r)
 	}
 	if err != nil {
 		return nil, "", err
@@ -269,7 +268,7 @@ func (c *Client) do(ctx context.Context, r request) (body []byte, contentType st
 		return nil, "", err
 	}
 	body, contentType, err = c.send(ctx, r, token)
-	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusUnauthorized && c.options.Credentials.Token == "" {
+	if statusOf(err) == http.StatusUnauthorized && c.options.Credentials.Token == "" {
 		if token, err = c.login(ctx, token); err != nil {
 			return nil, "", err
 		}
@@ -318,8 +317,8 @@ func (c *Client) login(ctx context.Context, refused string) (string, error) {
 // send sends one request and reads the answer.
 func (c *Client) send(ctx context.Context, r request, token string) (body []byte, contentType string, err error) {
 	defer func() {
-		e, reason := (*Error)(nil), ""
-		if errors.As(err, &e) {
+		reason := ""
+		if e, is := errors.AsType[*Error](err); is {
 			reason = e.Reason
 		}
 		c.options.Sent(r.kind, reason)

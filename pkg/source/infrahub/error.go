@@ -35,6 +35,14 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// statusOf returns the HTTP status of an error; 0 without an answer.
+func statusOf(err error) int {
+	if e, is := errors.AsType[*Error](err); is {
+		return e.Status
+	}
+	return 0
+}
+
 // maxDetail bounds the quote of the server in a message, and maxRetryAfter how long it may have the client wait.
 const (
 	maxDetail     = 300
@@ -44,26 +52,19 @@ const (
 // transportError is the error of a request without an answer.
 func transportError(what string, base *url.URL, err error) *Error {
 	advice := "check spec.source.infrahubAPIURL, the server and the network"
-	var (
-		authority x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		record    tls.RecordHeaderError
-		dns       *net.DNSError
-		timeout   interface{ Timeout() bool }
-		text      = err.Error()
-	)
-	if request := (*url.Error)(nil); errors.As(err, &request) { // it repeats the URL
+	var timeout interface{ Timeout() bool }
+	text := err.Error()
+	if request, is := errors.AsType[*url.Error](err); is { // it repeats the URL
 		text = request.Err.Error()
 	}
 	switch {
-	case errors.As(err, &authority):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		advice = "add the CA as the key ca.crt to the Secret with the credentials"
-	case errors.As(err, &hostname), errors.As(err, &invalid):
+	case errors.As(err, new(x509.HostnameError)), errors.As(err, new(x509.CertificateInvalidError)):
 		advice = "give the server a valid certificate for this host"
-	case errors.As(err, &record):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		advice = "the server speaks no TLS at this port: check http and https in spec.source.infrahubAPIURL"
-	case errors.As(err, &dns):
+	case errors.As(err, new(*net.DNSError)):
 		advice = "check the host in spec.source.infrahubAPIURL"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		text, advice = "it did not answer in time", "check the load of the server and the network"
