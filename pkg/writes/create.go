@@ -449,7 +449,7 @@ func otherWriters(live, after *v1alpha1.VidraResource) []string {
 
 // Difference returns the effect of an apply of a prepared VidraResource.
 func (c *Client) Difference(ctx context.Context, p *Prepared) (*insight.Diff, error) {
-	if slices.ContainsFunc(p.VidraResource.Spec.ManifestFrom, func(from v1alpha1.ManifestSource) bool { return source.IsArtifact(from.Kind) }) {
+	if source.HasArtifacts(p.VidraResource) {
 		return c.questions.Diff(ctx, insight.PreviewQuery{Given: &insight.Given{VidraResource: p.VidraResource}}) // its parts are read
 	}
 	return c.questions.Diff(ctx, insight.PreviewQuery{Given: &insight.Given{VidraResource: p.VidraResource, Parts: partsOf(p.VidraResource, p.parts)}})

@@ -90,7 +90,6 @@ func partObject(vidraResource string, key source.Key, text string) (*unstructure
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(key.Kind))
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	return u, nil
 }
 

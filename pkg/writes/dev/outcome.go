@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -134,15 +135,10 @@ func (o *outcome) showProblems(vr *v1alpha1.VidraResource) {
 		}
 		o.session.say(kind, "%s: %s", name, p.Message)
 	}
-	var over []string
-	for name := range o.problems {
+	for _, name := range slices.Sorted(maps.Keys(o.problems)) {
 		if _, still := now[name]; !still && vr.Status.UnlistedProblems == 0 {
-			over = append(over, name)
+			o.session.say("over", "%s", name)
 		}
-	}
-	slices.Sort(over)
-	for _, name := range over {
-		o.session.say("over", "%s", name)
 	}
 	o.problems = now
 }

@@ -108,7 +108,11 @@ func (p *Plan) left() (all []string) {
 
 // snapshot reads the objects before a migration.
 func (c *Client) snapshot(ctx context.Context, p *Plan) ([]*unstructured.Unstructured, error) {
-	if !access.IsLocal(p.vrOrBody().Spec.Destination.Server) {
+	vr := p.vr
+	if !p.Exists {
+		vr = p.prepared.VidraResource
+	}
+	if !access.IsLocal(vr.Spec.Destination.Server) {
 		return nil, nil
 	}
 	if p.Exists {
@@ -130,13 +134,6 @@ func (c *Client) snapshot(ctx context.Context, p *Plan) ([]*unstructured.Unstruc
 		}
 	}
 	return found, nil
-}
-
-func (p *Plan) vrOrBody() *v1alpha1.VidraResource {
-	if p.vr != nil {
-		return p.vr
-	}
-	return p.prepared.VidraResource
 }
 
 // changed compares objects with their state before a migration.

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -10,25 +9,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // parts reads the parts of a manifest; nil if a part is in a source.
 func (c *Client) parts(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error) {
-	if slices.ContainsFunc(vr.Spec.ManifestFrom, func(from v1alpha1.ManifestSource) bool { return source.IsArtifact(from.Kind) }) {
+	if source.HasArtifacts(vr) {
 		return nil, nil
 	}
 	return desired.ReadParts(ctx, source.Objects(nil), c.objects.Dynamic, vr, nil)
-}
-
-// locate returns an object of a manifest; nil if it is missing.
-func locate(vr *v1alpha1.VidraResource, parts []desired.Part, id object.Identity) (*unstructured.Unstructured, error) {
-	found, err := desired.Locate(vr, parts, id)
-	if err != nil || found == nil {
-		return nil, err
-	}
-	return found.Object.Unstructured, nil
 }
 
 // fileOf returns a manifest with objects.

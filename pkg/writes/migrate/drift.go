@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,11 +22,7 @@ import (
 // finding. If the user accepts that, the document gets the values of the object. look gets each object as it is; it may be nil.
 func (c *Client) planDocuments(ctx context.Context, p *Plan, tool Tool, namespace, source string, documents []*unstructured.Unstructured, look func(live *unstructured.Unstructured)) error {
 	for i, document := range documents {
-		at := document.GetNamespace()
-		if at == "" {
-			at = namespace
-		}
-		live, err := c.read(ctx, document.GetAPIVersion(), document.GetKind(), at, document.GetName())
+		live, err := c.read(ctx, document.GetAPIVersion(), document.GetKind(), cmp.Or(document.GetNamespace(), namespace), document.GetName())
 		if err != nil {
 			return err
 		}
@@ -129,10 +126,8 @@ func describe(d ownership.Change, tool Tool) string {
 	} else if d.Kind == ownership.Removed {
 		what = d.Path + " was removed"
 	}
-	switch {
-	case leftOut(d):
+	if leftOut(d) {
 		return what + by + ": it is left out of the manifest"
-	default:
-		return what + by + ": the manifest gets the present value"
 	}
+	return what + by + ": the manifest gets the present value"
 }

@@ -2,8 +2,8 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -190,9 +190,7 @@ func (m *fluxMapper) dependsOn(value any) {
 		one, _ := item.(map[string]any)
 		name, _ := one["name"].(string)
 		namespace, _ := one["namespace"].(string)
-		if namespace == "" {
-			namespace = m.namespace
-		}
+		namespace = cmp.Or(namespace, m.namespace)
 		if !isEmpty(one["readyExpr"]) {
 			m.plan.find(Acceptable, "dependsOn", "the expression for Kustomization %s/%s has no counterpart: the VidraResource waits until it is Ready", namespace, name)
 		}
@@ -229,34 +227,23 @@ func (m *fluxMapper) ignore(value any) {
 	}
 }
 
-// fluxAnnotations are annotations on objects by which Flux treats them in another way, with the advice for each.
-var fluxAnnotations = map[string]func(value string) string{
-	"reconcile": func(value string) string {
-		return adviseIf(value == "disabled", "spec.drift.ignore, or leave it out of the path")
-	},
-	"ssa": func(value string) string {
-		return adviseIf(value != "Override", fmt.Sprintf("%s for IfNotPresent, and spec.drift.ignore for the others", v1alpha1.ApplyAnnotation))
-	},
-	"force": func(value string) string { return adviseIf(value == "enabled", "spec.force") },
-}
-
-func adviseIf(counts bool, advice string) string {
-	if counts {
-		return advice
-	}
-	return ""
+// fluxAnnotations are annotations on objects by which Flux treats them in another way: the values that count, and the advice.
+var fluxAnnotations = map[string]struct {
+	counts func(value string) bool
+	advice string
+}{
+	"reconcile": {func(value string) bool { return value == "disabled" }, "spec.drift.ignore, or leave it out of the path"},
+	"ssa":       {func(value string) bool { return value != "Override" }, v1alpha1.ApplyAnnotation + " for IfNotPresent, and spec.drift.ignore for the others"},
+	"force":     {func(value string) bool { return value == "enabled" }, "spec.force"},
 }
 
 // objectAnnotations adds findings about annotations of Flux on an object.
 func objectAnnotations(p *Plan, u *unstructured.Unstructured, name string) {
 	for _, key := range slices.Sorted(maps.Keys(u.GetAnnotations())) {
 		short, ours := strings.CutPrefix(key, fluxGroup+"/")
-		advise, known := fluxAnnotations[short]
-		if !ours || !known {
-			continue
-		}
-		if advice := advise(strings.TrimSpace(u.GetAnnotations()[key])); advice != "" {
-			p.find(Acceptable, "annotations", "%s has the annotation %s: %s, which Vidra does not read: use %s", name, key, u.GetAnnotations()[key], advice)
+		of, known := fluxAnnotations[short]
+		if value := u.GetAnnotations()[key]; ours && known && of.counts(strings.TrimSpace(value)) {
+			p.find(Acceptable, "annotations", "%s has the annotation %s: %s, which Vidra does not read: use %s", name, key, value, of.advice)
 		}
 	}
 }

@@ -199,11 +199,7 @@ func (h *helm) judgeNewest(r record) error {
 
 // objects returns the objects of the manifest of a release. Hooks are left out.
 func (h *helm) objects(r *release) ([]manifest.Object, error) {
-	objects, err := manifest.Parse(r.Manifest, manifest.Options{Source: "manifest of release " + h.name, MaxBytes: maxRelease})
-	if err != nil {
-		return nil, err
-	}
-	return objects, nil
+	return manifest.Parse(r.Manifest, manifest.Options{Source: "manifest of release " + h.name, MaxBytes: maxRelease})
 }
 
 func (h *helm) read(ctx context.Context, p *Plan) error {

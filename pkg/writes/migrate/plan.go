@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -109,10 +110,7 @@ func (p *Plan) accepts(field string) bool { return slices.Contains(p.options.Acc
 
 // Plan returns the migration of the objects of a tool. It writes nothing.
 func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) {
-	p := &Plan{From: tool.title(), Name: o.Name, tool: tool, options: o, drifted: map[expected]bool{}}
-	if p.Name == "" {
-		p.Name = tool.defaultName()
-	}
+	p := &Plan{From: tool.title(), Name: cmp.Or(o.Name, tool.defaultName()), tool: tool, options: o, drifted: map[expected]bool{}}
 	vr, err := c.ours(ctx, p.Name, tool)
 	if err != nil {
 		return nil, err
@@ -256,13 +254,6 @@ func (p *Plan) judge(o *insight.ObjectDifference) {
 		if p.drifted[expected{o.APIVersion, o.Kind, o.Namespace, o.Name}] {
 			return // a finding names the fields
 		}
-		p.find(Refused, "objects", "%s would be refused or changed: %s", o.Object(), orWhy(o))
+		p.find(Refused, "objects", "%s would be refused or changed: %s", o.Object(), cmp.Or(o.Why, "the action is "+o.Action))
 	}
-}
-
-func orWhy(o *insight.ObjectDifference) string {
-	if o.Why != "" {
-		return o.Why
-	}
-	return "the action is " + o.Action
 }

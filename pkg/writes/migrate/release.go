@@ -14,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -180,12 +181,12 @@ func (c *Client) documents(ctx context.Context, vr *v1alpha1.VidraResource) (map
 	all := map[object.Identity]*unstructured.Unstructured{}
 	for i := range vr.Status.ManagedResources {
 		id := object.IdentityOf(&vr.Status.ManagedResources[i])
-		found, err := locate(vr, parts, id)
+		found, err := desired.Locate(vr, parts, id)
 		if err != nil {
 			return nil, err
 		}
 		if found != nil {
-			all[id] = found
+			all[id] = found.Object.Unstructured
 		}
 	}
 	return all, nil

@@ -10,7 +10,7 @@ import (
 func (p *Plan) Text() (string, error) {
 	var b strings.Builder
 	comment := func(format string, args ...any) {
-		b.WriteString("# " + strings.TrimRight(strings.Join(strings.Fields(render.Sprintf(format, args...)), " "), " ") + "\n")
+		b.WriteString("# " + strings.Join(strings.Fields(render.Sprintf(format, args...)), " ") + "\n")
 	}
 	comment("%s to VidraResource %s", p.From, p.Name)
 	for _, f := range p.Findings {

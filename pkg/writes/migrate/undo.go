@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -24,10 +25,7 @@ type Undone struct {
 
 // Undo returns the objects to their former tool. It may be repeated.
 func (c *Client) Undo(ctx context.Context, tool Tool, o Options) (*Undone, error) {
-	name := o.Name
-	if name == "" {
-		name = tool.defaultName()
-	}
+	name := cmp.Or(o.Name, tool.defaultName())
 	done := &Undone{}
 	now, err := tool.state(ctx)
 	if err != nil {
