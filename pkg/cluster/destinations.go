@@ -55,8 +55,9 @@ type Destinations struct {
 	// ctx ends the remote clusters.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// needed is closed when the first remote cluster is needed.
+	// needed is closed when the first remote cluster is needed, with need.
 	needed chan struct{}
+	need   sync.Once
 
 	// outdated holds a token when the routes are to be set again.
 	outdated chan struct{}
@@ -146,9 +147,7 @@ func (d *Destinations) Get(server string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(d.clusters) == 0 {
-		d.requireSecrets()
-	}
+	d.need.Do(func() { close(d.needed) })
 	d.clusters[c.Name()] = c
 	c.remote.setRoute(d.selectAccess(c.Name()))
 	return c, nil
@@ -179,15 +178,6 @@ func (d *Destinations) Find(server string) *Cluster {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.clusters[name]
-}
-
-// requireSecrets starts the reading of the Secrets.
-func (d *Destinations) requireSecrets() {
-	select {
-	case <-d.needed:
-	default:
-		close(d.needed)
-	}
 }
 
 // newCluster returns the clients of a remote cluster.

@@ -37,14 +37,11 @@ type failure struct {
 // failureOf returns the failure that the answer to a request shows, which was sent with the
 // credentials of a Secret, or nil.
 func failureOf(response *http.Response, err error, secret string) *failure {
-	var (
-		certificate *tls.CertificateVerificationError
-		op          *net.OpError
-	)
+	op, isOp := errors.AsType[*net.OpError](err)
 	switch {
-	case errors.As(err, &certificate):
+	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return &failure{reason: reasonOf(err), advice: fmt.Sprintf(adviceCertificate, secret)}
-	case errors.As(err, &op) && op.Op == "remote error": // an alert of TLS
+	case isOp && op.Op == "remote error": // an alert of TLS
 		return &failure{reason: reasonOf(err), advice: fmt.Sprintf(adviceCredentials, secret)}
 	case err != nil:
 		return &failure{reason: reasonOf(err), advice: adviceNetwork}
@@ -63,10 +60,9 @@ func reasonOf(err error) string {
 	var (
 		certificate *tls.CertificateVerificationError
 		dns         *net.DNSError
-		op          *net.OpError
 		timeout     net.Error
 	)
-	isOp := errors.As(err, &op)
+	op, isOp := errors.AsType[*net.OpError](err)
 	switch {
 	case isOp && op.Op == "proxyconnect":
 		return "proxy: " + reasonOf(op.Err)

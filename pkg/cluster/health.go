@@ -20,7 +20,7 @@ type health struct {
 	// at once.
 	changed func(*failure)
 
-	// mu guards outage, asking and running.
+	// mu guards the fields below.
 	mu sync.Mutex
 	// outage is nil while requests succeed.
 	outage *outage

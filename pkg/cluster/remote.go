@@ -91,16 +91,10 @@ func (r *remote) dial(ctx context.Context, network, address string) (net.Conn, e
 // be unreachable, which saves a reconcile the timeout of each of its requests.
 func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 	if f := r.health.failure(); f != nil {
-		if request.Body != nil {
-			_ = request.Body.Close() // it was not read
-		}
-		return nil, r.unreachableError(f)
+		return nil, unsent(request, r.unreachableError(f))
 	}
 	if err := r.oversized.of(request.URL.Path); err != nil {
-		if request.Body != nil {
-			_ = request.Body.Close() // it was not read
-		}
-		return nil, err
+		return nil, unsent(request, err)
 	}
 	response, f, err := r.roundTrip(request)
 	switch {
@@ -113,15 +107,20 @@ func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// unsent closes the body of a request that is not sent, and returns the error of the request.
+func unsent(request *http.Request, err error) error {
+	if request.Body != nil {
+		_ = request.Body.Close() // it was not read
+	}
+	return err
+}
+
 // roundTrip sends a request, also to an API server that is unreachable. It records a success, and
 // returns a failure of the API server.
 func (r *remote) roundTrip(request *http.Request) (*http.Response, *failure, error) {
 	current, err := r.currentRoute()
 	if err != nil {
-		if request.Body != nil {
-			_ = request.Body.Close() // it was not read
-		}
-		return nil, nil, err
+		return nil, nil, unsent(request, err)
 	}
 	response, err := r.send(request, current)
 	if errors.Is(request.Context().Err(), context.Canceled) || r.ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -218,16 +219,10 @@ func (s *secrets) note(ctx context.Context, verb string, err error) {
 func (s *secrets) sources() (found *sources, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, verb := range []string{"list", "watch"} {
-		if failure := s.failures[verb]; failure != nil {
-			err = failure
-			break
-		}
-	}
 	if s.read == nil && s.store != nil {
 		s.read = newSources(s.store)
 	}
-	return s.read, err
+	return s.read, cmp.Or(s.failures["list"], s.failures["watch"])
 }
 
 // forget drops the Secrets that were read, after a change of the store.

@@ -40,7 +40,7 @@ func (r Reader) get(ctx context.Context, address string) (insight.File, error) {
 	}
 	response, err := (&http.Client{Transport: r.Transport}).Do(request)
 	if err != nil {
-		if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		if failed, is := errors.AsType[*url.Error](err); is {
 			err = failed.Err // it has the URL with its query
 		}
 		return f, fmt.Errorf("read %s: %w", f.Name, err)

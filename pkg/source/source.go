@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,7 @@ type Key struct{ Kind, Namespace, Name string }
 
 // KeyOf returns the object that holds a part of the manifest of a VidraResource.
 func KeyOf(vr *v1alpha1.VidraResource, part v1alpha1.ManifestSource) Key {
-	key := Key{Kind: part.Kind, Namespace: part.Namespace, Name: part.Name}
-	if key.Namespace == "" {
-		key.Namespace = vr.Spec.Destination.Namespace
-	}
-	return key
+	return Key{Kind: part.Kind, Namespace: cmp.Or(part.Namespace, vr.Spec.Destination.Namespace), Name: part.Name}
 }
 
 // KeysOf returns the objects that hold the manifest of a VidraResource, and its variables.
@@ -195,8 +192,8 @@ func Absent(err error) error {
 
 // IsEmpty reports whether an error is the absence of content: of an object without content yet, or whose kind is unserved.
 func IsEmpty(err error) bool {
-	of := (*Error)(nil)
-	return errors.As(err, &of) && of.Reason == v1alpha1.ReasonSourceUnavailable && (of.Awaited || !of.NotServed.Empty())
+	of, is := errors.AsType[*Error](err)
+	return is && of.Reason == v1alpha1.ReasonSourceUnavailable && (of.Awaited || !of.NotServed.Empty())
 }
 
 // NotServed returns the error of an object whose kind is unserved.
@@ -208,7 +205,7 @@ func NotServed(kind schema.GroupKind) error {
 // At returns an error with the revision that it is about.
 func At(revision string, err error) error {
 	at := &Error{Reason: v1alpha1.ReasonSourceUnavailable, err: err}
-	if of := (*Error)(nil); errors.As(err, &of) {
+	if of, is := errors.AsType[*Error](err); is {
 		at.Reason, at.Awaited, at.NotServed = of.Reason, of.Awaited, of.NotServed
 	}
 	at.Revision = revision

@@ -39,15 +39,12 @@ type Store struct {
 	Namespace string
 }
 
-// Publisher is the object that publishes archives.
-type Publisher = metav1.OwnerReference
-
 func nameOf(publisher types.UID, digest string, piece int) string {
 	return fmt.Sprintf("vidra-archive-%s-%s-%d", publisher, digest[:min(len(digest), 20)], piece)
 }
 
-// Save keeps an archive. It writes nothing if the archive is kept already.
-func (s *Store) Save(ctx context.Context, publisher Publisher, a Archive) error {
+// Save keeps an archive of an object. It writes nothing if the archive is kept already.
+func (s *Store) Save(ctx context.Context, publisher metav1.OwnerReference, a Archive) error {
 	if _, err := s.Load(ctx, publisher.UID, a.Digest); !errors.Is(err, ErrNotKept) {
 		return err
 	}

@@ -328,9 +328,8 @@ func (f *parsedFiles) locate(made *source.Text, path, configuredIn, kind, name s
 	made.Label = label(f.root, at)
 	file := f.read[at]
 	if file == nil {
-		file = &parsedFile{}
+		file = &parsedFile{text: f.texts[at]}
 		f.read[at] = file
-		file.text = f.texts[at]
 		file.objects, _ = manifest.Parse(file.text, manifest.Options{}) // of one that is no manifest, lines are not known
 	}
 	var found *manifest.Object

@@ -86,14 +86,12 @@ func (r refusal) Error() string { return string(r) }
 
 // classOf returns an error of a request without the parts of the answer that the libraries quote: the server may be any, as the URL may be forged.
 func classOf(err error) error {
-	var own refusal
 	var connection *net.OpError
 	var timeout net.Error
-	var certificate *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &own), errors.Is(err, context.Canceled):
+	case errors.As(err, new(refusal)), errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &certificate):
+	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return errors.New("its certificate is not valid for its name, or not signed by an authority that Vidra trusts")
 	case errors.As(err, &connection):
 		return connection
@@ -130,8 +128,7 @@ func fetch(ctx context.Context, client *http.Client, artifact *meta.Artifact, di
 	request.Header.Set("Accept-Encoding", "identity")
 	answer, err := client.Do(request)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed, is := errors.AsType[*url.Error](err); is {
 			err = failed.Err
 		}
 		return fmt.Errorf("fetch the artifact from %s: %w", u.Host, classOf(err))

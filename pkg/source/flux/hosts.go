@@ -1,12 +1,14 @@
 package flux
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -37,35 +39,23 @@ func (h Hosts) String() string { return strings.Join(h, ",") }
 // Allows reports whether an artifact may be fetched from the host of a URL.
 func (h Hosts) Allows(u *url.URL) bool {
 	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return h.names(name, port)
+	return h.names(name, cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 }
 
 // names reports whether the hosts have a name with a port.
 func (h Hosts) names(name, port string) bool {
-	for _, pattern := range h {
-		if pattern == name || pattern == net.JoinHostPort(name, port) || matches(pattern, name) || matches(pattern, net.JoinHostPort(name, port)) {
-			return true
-		}
-	}
-	return false
+	address := net.JoinHostPort(name, port)
+	return slices.ContainsFunc(h, func(pattern string) bool {
+		return pattern == name || pattern == address || matches(pattern, name) || matches(pattern, address)
+	})
 }
 
 // matches reports whether a name has as many labels as a pattern, and each label matches.
 func matches(pattern, name string) bool {
-	want, is := strings.Split(pattern, "."), strings.Split(name, ".")
-	if len(want) != len(is) {
-		return false
-	}
-	for i := range want {
-		if matched, err := path.Match(want[i], is[i]); err != nil || !matched {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(strings.Split(pattern, "."), strings.Split(name, "."), func(want, is string) bool {
+		matched, err := path.Match(want, is)
+		return err == nil && matched
+	})
 }
 
 // dial connects to a host. A name must not lead to this machine, or to the link that it is on, such as the metadata service of a cloud: the name
