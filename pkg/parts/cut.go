@@ -2,6 +2,7 @@ package parts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,14 +56,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	for _, size := range []struct {
-		of    *int
-		value int
-	}{{&o.MaxInline, 128 << 10}, {&o.FullPart, 900_000}, {&o.MaxPart, 1<<20 - 1<<10}, {&o.MaxTotal, 8 << 20}} {
-		if *size.of <= 0 {
-			*size.of = size.value
-		}
-	}
+	o.MaxInline, o.FullPart = cmp.Or(o.MaxInline, 128<<10), cmp.Or(o.FullPart, 900_000)
+	o.MaxPart, o.MaxTotal = cmp.Or(o.MaxPart, 1<<20-1<<10), cmp.Or(o.MaxTotal, 8<<20)
 	return o
 }
 

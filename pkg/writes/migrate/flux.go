@@ -146,7 +146,7 @@ func (f *flux) inventory(ctx context.Context, p *Plan, u *unstructured.Unstructu
 			return err
 		}
 		if live != nil {
-			objectAnnotations(p, live, strings.TrimSpace(display.Name(kind, namespace, name)))
+			objectAnnotations(p, live)
 		}
 		p.expected = append(p.expected, expected{apiVersion, kind, namespace, name})
 	}

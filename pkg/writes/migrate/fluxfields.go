@@ -238,12 +238,12 @@ var fluxAnnotations = map[string]struct {
 }
 
 // objectAnnotations adds findings about annotations of Flux on an object.
-func objectAnnotations(p *Plan, u *unstructured.Unstructured, name string) {
+func objectAnnotations(p *Plan, u *unstructured.Unstructured) {
 	for _, key := range slices.Sorted(maps.Keys(u.GetAnnotations())) {
 		short, ours := strings.CutPrefix(key, fluxGroup+"/")
 		of, known := fluxAnnotations[short]
 		if value := u.GetAnnotations()[key]; ours && known && of.counts(strings.TrimSpace(value)) {
-			p.find(Acceptable, "annotations", "%s has the annotation %s: %s, which Vidra does not read: use %s", name, key, value, of.advice)
+			p.find(Acceptable, "annotations", "%s has the annotation %s: %s, which Vidra does not read: use %s", name(u), key, value, of.advice)
 		}
 	}
 }

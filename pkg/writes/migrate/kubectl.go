@@ -83,7 +83,7 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 	var ways formerKubectl
 	others := 0
 	for _, u := range found.Objects {
-		document, edited, err := appliedByKubectl(u)
+		document, edited, err := configuration(u)
 		switch {
 		case err != nil:
 			return err
@@ -97,6 +97,7 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 		if u.GetLabels()[applySet] != "" {
 			p.find(Note, "applySet", "%s is in an ApplySet of kubectl: it leaves that, so that kubectl does not prune it", name(u))
 		}
+		withoutLabels(document, applySet)
 		ways.add(u)
 		documents = append(documents, document)
 	}
@@ -142,15 +143,6 @@ func name(u *unstructured.Unstructured) string {
 	return strings.TrimSpace(display.Name(u.GetKind(), u.GetNamespace(), u.GetName()))
 }
 
-// appliedByKubectl returns the configuration of an object that kubectl apply wrote, also with --server-side; nil if it did not. edited are the
-// tools of users that wrote fields of it since, as far as the text of kubectl does not show them. The label of an ApplySet is left out.
-func appliedByKubectl(u *unstructured.Unstructured) (document *unstructured.Unstructured, edited []string, err error) {
-	if document, edited, err = configuration(u); document != nil {
-		withoutLabels(document, applySet)
-	}
-	return document, edited, err
-}
-
 // withoutLabels removes labels of a document.
 func withoutLabels(document *unstructured.Unstructured, keys ...string) {
 	left := document.GetLabels()
@@ -160,6 +152,8 @@ func withoutLabels(document *unstructured.Unstructured, keys ...string) {
 	document.SetLabels(left)
 }
 
+// configuration returns the configuration of an object that kubectl apply wrote, also with --server-side; nil if it did not. edited are the
+// tools of users that wrote fields of it since, as far as the text of kubectl does not show them.
 func configuration(u *unstructured.Unstructured) (document *unstructured.Unstructured, edited []string, err error) {
 	text, found := u.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
 	if !found {
