@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -202,19 +203,27 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	}
 }
 
-// replaceAll deletes the objects of a stage that are to be created anew. The status reports
+// replaceAll deletes the objects of a stage that are to be created anew, if the VidraResource is as it was read. The status reports
 // it before, so that each is deleted only once, even if Vidra is restarted in between.
 func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 	if len(results) == 0 {
 		return
 	}
+	var err error
+	p.state.lane.apart(func() { err = p.stale(ctx) })
+	if err != nil {
+		for i := range results {
+			results[i].Err = fmt.Errorf("it is not deleted now: %w", err)
+		}
+		return
+	}
 	for _, r := range results {
 		r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Recreation.Delete.GetUID())}
 	}
-	written := p.writeInventory(ctx)
+	err = p.writeInventory(ctx)
 	p.applier.Parallel(len(results), func(i int) {
 		r := &results[i]
-		if r.Err = written; r.Err != nil {
+		if r.Err = err; r.Err != nil {
 			return
 		}
 		if p.applier.Settings.Watched {

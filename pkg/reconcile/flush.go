@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -77,16 +80,19 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	if !s.plan.Unwritten() {
 		return nil
 	}
-	base := &v1alpha1.VidraResource{}
-	if s.writes.Written || r.Client.Get(ctx, owner, base) != nil { // the process before may have written it late
-		base.Name, base.Status = owner.Name, s.plan.Status
+	before := s.plan.Status
+	if cached := (&v1alpha1.VidraResource{}); !s.writes.Written && r.Client.Get(ctx, owner, cached) == nil { // the process before may have written it late
+		before = cached.Status
 	}
-	changed := base.DeepCopy()
 	unreported := s.plan.TakeUnreported()
-	written := unreported.AddTo(base.Status)
-	changed.Status = *written.DeepCopy() // Patch overwrites it with the answer
-	var err error
-	s.lane.apart(func() { err = client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.MergeFrom(base))) })
+	written := unreported.AddTo(before)
+	patch, err := status.Patch(before, written, s.plan.UID, "")
+	if err == nil {
+		changed := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: owner.Name}}
+		s.lane.apart(func() {
+			err = client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch)))
+		})
+	}
 	if err != nil {
 		s.plan.ReturnUnreported(unreported)
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, object.WithoutValues(err, ownership.Disclosure{})) // the manifest may be unknown

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -76,5 +77,31 @@ func TestRestoredAfterAFailure(t *testing.T) {
 	require.Error(t, reconciled())
 	require.Empty(t, l.get(t).Status.Conditions)
 	require.NoError(t, reconciled())
+	require.NotEmpty(t, l.get(t).Status.Conditions)
+}
+
+// TestForeignStatusDuringAReconcile: another client writes the status while a reconcile that has read the VidraResource runs.
+func TestForeignStatusDuringAReconcile(t *testing.T) {
+	l := newLab(t, colors("a"))
+	reconciled := func() {
+		_, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
+		require.NoError(t, err)
+	}
+	reconciled()
+	l.applying = func(string) {
+		l.applying = nil
+		before := l.get(t)
+		vr := before.DeepCopy()
+		vr.Status.Conditions = nil
+		require.NoError(t, l.client.Status().Update(t.Context(), vr))
+		require.True(t, l.foreignStatus(event.UpdateEvent{ObjectOld: before, ObjectNew: l.get(t)}), "it is enqueued")
+	}
+	l.mustPass(t, "a")
+	require.Nil(t, l.applying)
+	for range 3 { // the event enqueued it
+		reconciled()
+	}
+	l.states.all[faulty].plan.Schedule.Resync = time.Time{}
+	reconciled()
 	require.NotEmpty(t, l.get(t).Status.Conditions)
 }

@@ -19,10 +19,10 @@ import (
 type finalizerState struct {
 	// missing reports that the VidraResource lacks it, and listed that the annotation has the inventory since the finalizer was added.
 	missing, listed bool
-	// vanished reports that the VidraResource is gone, although this reconcile has added the finalizer. created are the objects that it has
-	// created, which are removed then.
-	vanished bool
-	created  []object.Identity
+	// gone reports that a write of the status found no VidraResource, and vanished that this reconcile has added the finalizer before.
+	// created are the objects that it has created, which are removed then.
+	gone, vanished bool
+	created        []object.Identity
 }
 
 // hold adds the finalizer to a VidraResource that lacks it, and lists entries in an annotation of it, if they are few. It

@@ -16,7 +16,7 @@ import (
 const (
 	// outcomeBurst is how many lines about one object are logged at once, and outcomeInterval after how long there is another one.
 	outcomeBurst, outcomeInterval = 5, 10 * time.Second
-	// outcomeForget is after how long without an outcome an object is forgotten whose lines were all logged.
+	// outcomeForget is after how long without an outcome an object is forgotten.
 	outcomeForget = 10 * time.Minute
 	// maxOutcomeFields is how many fields a line names.
 	maxOutcomeFields = 10
@@ -124,9 +124,8 @@ func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, 
 	}
 	if now.Sub(o.cleaned) > outcomeForget {
 		o.cleaned = now
-		maps.DeleteFunc(o.objects, func(_ outcomeKey, limit *outcomeLimit) bool {
-			return limit.suppressed == 0 && now.Sub(limit.last) > outcomeForget
-		})
+		maps.DeleteFunc(o.objects, func(_ outcomeKey, limit *outcomeLimit) bool { return now.Sub(limit.last) > outcomeForget })
+
 	}
 	key := outcomeKey{vidraResource, object}
 	limit := o.objects[key]

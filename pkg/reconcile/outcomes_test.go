@@ -63,4 +63,9 @@ func TestOutcomes(t *testing.T) {
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], `"suppressed"=98`, "suppressed lines are counted")
 	require.Equal(t, 98, suppressed)
+	o.log(log, count, "shop", none, none, []events.Change{change(events.Restored), change(events.Restored)}, now.Add(outcomeInterval))
+	require.Equal(t, 100, suppressed)
+	settings.Name = "other"
+	o.log(log, count, "shop", none, none, []events.Change{change(events.Restored)}, now.Add(outcomeInterval+2*outcomeForget))
+	require.Len(t, o.objects, 1, "an object without outcomes is forgotten, with its suppressed lines, which are counted")
 }

@@ -238,3 +238,9 @@ func (s *ownerStates) seen(vr *v1alpha1.VidraResource) bool {
 	is := s.all[trigger.Owner{Name: vr.Name}]
 	return is != nil && is.isOf(vr) && is.writes.Seen(vr.ResourceVersion)
 }
+
+// foreign reports whether another client wrote the status of a VidraResource since it was restored. The cache has that write.
+func (s *ownerStates) foreign(owner trigger.Owner) bool {
+	is := s.of(owner)
+	return is != nil && is.writes.IsForeign()
+}

@@ -128,19 +128,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // interrupt has the reconcile of a VidraResource that runs send no requests about further objects, if its spec or a source of its manifest
-// has changed since.
+// has changed since, or it is gone.
 func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 	s := r.states.of(owner)
 	if s == nil {
 		return
 	}
 	vr, err := owners.Cached(ctx, r.Client, owner.Name)
-	if err != nil || vr == nil {
+	if err != nil {
 		return
 	}
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
-	if s.attempt.generation != vr.Generation || !maps.Equal(s.attempt.revisions, r.revisionsOf(vr)) {
+	if vr == nil {
+		s.attempt.interrupted.Store(!s.justHeld) // otherwise its objects are removed at the end
+	} else if s.plan.UID != vr.UID || s.attempt.generation != vr.Generation || !maps.Equal(s.attempt.revisions, r.revisionsOf(vr)) {
 		s.attempt.interrupted.Store(true)
 	}
 }
@@ -149,6 +151,7 @@ func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconcile.Result, error) {
 	ctx, returned, done := r.Assignment.Running(ctx, owner)
 	defer done()
+	foreign := r.states.foreign(owner)
 	vr := &v1alpha1.VidraResource{}
 	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
 		r.endHeals(owner)
@@ -204,7 +207,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		assignment.Release(vr)
 	}
 	p := r.newPass(owner, vr, causes, keys)
-	p.leavePlaces = func() { exit(); exitHeavy() }
+	p.foreign, p.leavePlaces = foreign, func() { exit(); exitHeavy() }
 	defer p.state.lane.leave()
 	if !reconciled {
 		defer r.states.restart(owner) // it may be given back

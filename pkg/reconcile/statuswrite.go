@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,9 +47,6 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	if err == nil && !p.finalizer.listed {
 		err = p.writeInventory(ctx)
 	}
-	if err == nil && p.finalizer.vanished {
-		err = fmt.Errorf("VidraResource %s does not exist any more", p.plan.VR.Name)
-	}
 	if err != nil {
 		for _, o := range added {
 			o.Entry = nil // it is not written, so nothing may be created yet
@@ -57,9 +55,13 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 	return err
 }
 
-// writeInventory writes the inventory before the objects are written that it lists.
+// writeInventory writes the inventory before the objects are written that it lists. It fails if the VidraResource is gone.
 func (p *pass) writeInventory(ctx context.Context) error {
-	return p.writeStatus(ctx, nil, status.Applying(p.state.plan.Status, p.state.plan.Entries(), false, p.plan.Now))
+	err := p.writeStatus(ctx, nil, status.Applying(p.state.plan.Status, p.state.plan.Entries(), false, p.plan.Now))
+	if err == nil && p.finalizer.gone {
+		return fmt.Errorf("VidraResource %s does not exist any more", p.plan.VR.Name)
+	}
+	return err
 }
 
 // finish writes the status if it changed, then the Events about the change.
@@ -79,7 +81,10 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	s.plan.Objects.ForgetUnused()
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
-	restores, later := s.writes.ToRestore(p.plan.Now)
+	restores, later := false, time.Time{}
+	if p.foreign {
+		restores, later = s.writes.ToRestore(p.plan.Now)
+	}
 	wakes := append(p.plan.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
 	if p.waiting != nil {
 		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
@@ -140,7 +145,7 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	var err error
 	s.lane.apart(func() {
 		written = unreported.AddTo(after)
-		patch, err = status.MergePatch(before, written, precondition)
+		patch, err = status.Patch(before, written, p.plan.VR.UID, precondition)
 	})
 	if err != nil {
 		s.plan.ReturnUnreported(unreported)
@@ -153,7 +158,7 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	s.writes.Begin()
 	s.lane.apart(func() {
 		err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
-			return p.reconciler.Client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, patch))
+			return p.reconciler.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch))
 		})
 	})
 	version := changed.ResourceVersion
@@ -167,6 +172,7 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err): // otherwise its kind is served no more
+		p.finalizer.gone = true
 		p.finalizer.vanished = p.finalizer.vanished || s.justHeld && object.IsAbsent(err, p.plan.VR.Name)
 		return nil
 	default:

@@ -1,11 +1,16 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -17,15 +22,23 @@ import (
 // meanwhile. All guards of a removal hold (ADR 123).
 func (p *pass) withdraw(ctx context.Context) error {
 	var err error
-	p.state.lane.apart(func() { err = p.isGone(ctx) })
+	p.state.lane.apart(func() {
+		read := wait.ExponentialBackoffWithContext(ctx, withdrawalBackoff, func(ctx context.Context) (bool, error) {
+			err = p.isGone(ctx)
+			return err == nil || errors.Is(err, errReplaced), nil
+		})
+		err = cmp.Or(err, read)
+	})
 	if err != nil {
 		p.requeuePending(true)
-		return err
+		return fmt.Errorf("objects of a VidraResource that is gone stay: %s: %w", p.finalizer.created, err)
 	}
 	gone := p.plan.VR.DeepCopy()
 	gone.DeletionTimestamp = &metav1.Time{Time: p.plan.Now}
-	if p.plan.VR = gone; p.uninstalling(ctx) != "" {
-		return nil // the objects stay
+	p.plan.VR = gone
+	if why := p.uninstalling(ctx); why != "" {
+		log.FromContext(ctx).Info("Objects of a VidraResource that is gone stay.", "objects", p.finalizer.created, "why", why)
+		return nil
 	}
 	p.state.lane.closeLocked()
 	p.state.adopt(p.plan.VR.Generation, nil, nil)
@@ -35,12 +48,37 @@ func (p *pass) withdraw(ctx context.Context) error {
 	slices.SortFunc(created, plan.CompareForRemoval)
 	remover := p.remover()
 	remover.Stale, remover.Interrupted = p.isGone, nil
+	failed := func(id object.Identity) bool {
+		o := p.state.plan.Objects.ByID[id]
+		return o != nil && o.Entry != nil && o.Problem != nil
+	}
 	remover.Prune(ctx, created)
+	for pause := withdrawalBackoff; pause.Steps > 1 && ctx.Err() == nil && slices.ContainsFunc(created, failed); {
+		p.state.lane.apart(func() {
+			select {
+			case <-time.After(pause.Step()):
+			case <-ctx.Done():
+			}
+		})
+		remover.Prune(ctx, slices.DeleteFunc(slices.Clone(created), func(id object.Identity) bool { return !failed(id) }))
+	}
+	for _, id := range created {
+		if failed(id) {
+			log.FromContext(ctx).Info("An object of a VidraResource that is gone stays. Delete it, or create the VidraResource again.", "object", id.String(), "problem", p.state.plan.Objects.ByID[id].Problem.Message)
+		}
+	}
 	changes := p.state.plan.PendingEvents
 	p.state.plan.PendingEvents = nil
 	p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), p.before, p.before, changes)
 	return nil
 }
+
+// withdrawalBackoff has the attempts to remove the objects of a VidraResource that is gone, a minute in all: no status has the objects, so that no later
+// reconcile removes them.
+var withdrawalBackoff = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 7}
+
+// errReplaced is the error of a VidraResource with the name of one that is gone.
+var errReplaced = errors.New("another VidraResource of the name was created")
 
 // isGone returns nil if the API server has no VidraResource of the name.
 func (p *pass) isGone(ctx context.Context) error {
@@ -50,5 +88,5 @@ func (p *pass) isGone(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("read VidraResource %s: %w", p.plan.Settings.Claimant.Owner.Name, err)
 	}
-	return fmt.Errorf("another VidraResource of the name %s was created", p.plan.Settings.Claimant.Owner.Name)
+	return errReplaced
 }

@@ -84,3 +84,16 @@ func TestFailingIsBounded(t *testing.T) {
 	require.Len(t, status.Problems, v1alpha1.MaxProblems)
 	require.Equal(t, int32(1), status.UnlistedProblems)
 }
+
+// TestFailingSourcesInOrder: the problems of several failing sources have one order.
+func TestFailingSourcesInOrder(t *testing.T) {
+	o := Outcome{All: true, watched: false, failingSources: map[string]watchregistry.Status{}}
+	for _, name := range []string{"ConfigMap a/a", "ConfigMap a/b", "ConfigMap a/c"} {
+		o.failingSources[name] = watchregistry.Status{State: watchregistry.Degraded, Reason: watchregistry.ReasonForbidden, Message: "no"}
+	}
+	before := Summarize(v1alpha1.VidraResourceStatus{}, o)
+	for range 50 {
+		after := Summarize(before, o)
+		require.False(t, Changed(before, after))
+	}
+}

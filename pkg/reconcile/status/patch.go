@@ -1,48 +1,77 @@
 package status
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// MergePatch returns the JSON merge patch (RFC 7386) of a VidraResource from one status to another. With a
-// resourceVersion, the API server refuses the patch if another client wrote meanwhile. The inventory, which may have
-// thousands of entries, is not compared as JSON: a merge patch has all of a list that differs.
-func MergePatch(before, after v1alpha1.VidraResourceStatus, resourceVersion string) ([]byte, error) {
+// operation is an operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Patch returns the JSON patch (RFC 6902) of a VidraResource from one status to another. The API server refuses it for another VidraResource of the same
+// name, whose inventory it would become: it ignores a UID in a merge patch of a status. With a resourceVersion, it refuses the patch if another
+// client wrote meanwhile. The inventory, which may have thousands of entries, is not compared as JSON.
+func Patch(before, after v1alpha1.VidraResourceStatus, uid types.UID, resourceVersion string) ([]byte, error) {
 	entries, changed := after.ManagedResources, !equality.Semantic.DeepEqual(before.ManagedResources, after.ManagedResources)
+	known := len(before.ManagedResources) > 0
 	before.ManagedResources, after.ManagedResources = nil, nil
-	was, err := json.Marshal(before)
+	was, err := fieldsOf(before)
 	if err != nil {
 		return nil, fmt.Errorf("encode the status before: %w", err)
 	}
-	is, err := json.Marshal(after)
+	is, err := fieldsOf(after)
 	if err != nil {
 		return nil, fmt.Errorf("encode the status: %w", err)
 	}
-	text, err := jsonpatch.CreateMergePatch(was, is)
-	if err != nil {
-		return nil, fmt.Errorf("compare the statuses: %w", err)
-	}
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, fmt.Errorf("read the patch of the status: %w", err)
-	}
-	switch {
-	case changed && len(entries) == 0:
-		fields["managedResources"] = json.RawMessage("null")
-	case changed:
-		if fields["managedResources"], err = json.Marshal(entries); err != nil {
+	if changed && len(entries) > 0 {
+		if is[inventoryField], err = json.Marshal(entries); err != nil {
 			return nil, fmt.Errorf("encode the inventory: %w", err)
 		}
 	}
-	patch := map[string]any{"status": fields}
+	patch := []operation{{"test", "/metadata/uid", uid}}
 	if resourceVersion != "" {
-		patch["metadata"] = map[string]any{"resourceVersion": resourceVersion}
+		patch = append(patch, operation{"replace", "/metadata/resourceVersion", resourceVersion})
+	}
+	if len(was) == 0 && !known {
+		return json.Marshal(append(patch, operation{"add", "/status", is}))
+	}
+	if known && changed {
+		was[inventoryField] = nil
+	}
+	for _, field := range slices.Sorted(maps.Keys(is)) {
+		if !bytes.Equal(was[field], is[field]) {
+			patch = append(patch, operation{"add", "/status/" + field, is[field]})
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(was)) {
+		if _, stays := is[field]; !stays { // another client may have removed it, which an addition allows for
+			patch = append(patch, operation{"add", "/status/" + field, ""}, operation{Op: "remove", Path: "/status/" + field})
+		}
 	}
 	return json.Marshal(patch)
+}
+
+// inventoryField is the name of the inventory in a status.
+const inventoryField = "managedResources"
+
+// fieldsOf returns the fields of a status as JSON.
+func fieldsOf(status v1alpha1.VidraResourceStatus) (map[string]json.RawMessage, error) {
+	text, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	return fields, json.Unmarshal(text, &fields)
 }

@@ -268,10 +268,10 @@ func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
 		}
 		all = append(all, object.ProblemOf(nil, v1alpha1.ReasonWatchFailed, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
 	}
-	if !o.watched {
-		return all
-	}
 	for key, status := range o.watches {
+		if !o.watched {
+			break
+		}
 		kind := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource, Namespace: key.Namespace}
 		reason, message := v1alpha1.ReasonWatchFailed, fmt.Sprintf("Cannot watch %s: %s: %s", key, status.Reason, status.Message)
 		switch {

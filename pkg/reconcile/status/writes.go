@@ -104,6 +104,13 @@ func (w *Writes) End(version string) (foreign bool) {
 	return foreign
 }
 
+// IsForeign reports whether another client wrote the status since it was restored.
+func (w *Writes) IsForeign() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Foreign
+}
+
 // ToRestore reports whether a status that another client wrote is to be written again now; if only at a later time, it returns that.
 func (w *Writes) ToRestore(now time.Time) (due bool, later time.Time) {
 	w.mu.Lock()
