@@ -125,7 +125,6 @@ func (o *outcomes) line(log logr.Logger, message, vidraResource, object string, 
 	if now.Sub(o.cleaned) > outcomeForget {
 		o.cleaned = now
 		maps.DeleteFunc(o.objects, func(_ outcomeKey, limit *outcomeLimit) bool { return now.Sub(limit.last) > outcomeForget })
-
 	}
 	key := outcomeKey{vidraResource, object}
 	limit := o.objects[key]
