@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -132,26 +133,64 @@ type Query struct {
 	Branch, At string
 }
 
-// Artifacts lists the artifacts of a query: all of them, or it fails.
+// readings bounds how often a list in several pages is read.
+const readings = 4
+
+// errChanged is the error of pages that are of different lists.
+var errChanged = errors.New("the list changed between its pages")
+
+// Artifacts lists the artifacts of a query: all of them, or it fails. A list in several pages needs two readings in a row with the same
+// artifacts: then each of them existed at the end of the first reading, and the count of its last page leaves no room for others. A time that
+// is sent with the query is no substitute: the server may ignore it or be past it, and by a clock that is slow younger artifacts look gone.
 func (c *Client) Artifacts(ctx context.Context, q Query) ([]Artifact, error) {
-	var all []Artifact
-	twice := 0 // the artifacts that a page has more than once, which count
-	for {
-		p, err := c.page(ctx, q, len(all)+twice)
-		if err != nil {
+	var before []string
+	for range readings {
+		all, ids, err := c.reading(ctx, q)
+		switch {
+		case errors.Is(err, errChanged):
+			before = nil
+		case err != nil:
 			return nil, err
+		case ids == nil || slices.Equal(ids, before):
+			return all, nil
+		default:
+			before = ids
 		}
+	}
+	return nil, invalid("query "+q.Name, c.base, fmt.Sprintf(
+		"the list changed between its pages, in each of %d attempts: Vidra reads it again; if that lasts, remove the limit of the query, or have it use $offset and a fixed order", readings))
+}
+
+// reading reads all pages of a list once. ids are those of the pages, in their order; nil for a list in one page.
+func (c *Client) reading(ctx context.Context, q Query) (all []Artifact, ids []string, err error) {
+	p, err := c.page(ctx, q, 0)
+	if err != nil || p.count <= len(p.artifacts) {
+		return merge(nil, p.artifacts), nil, err
+	}
+	count, last := p.count, []Artifact(nil)
+	for {
 		before := len(all)
 		all = merge(all, p.artifacts)
-		twice += len(p.artifacts) - len(merge(nil, p.artifacts))
+		for _, a := range p.artifacts {
+			ids = append(ids, a.ID)
+		}
+		known := len(merge(nil, p.artifacts)) - (len(all) - before) // artifacts of earlier pages
 		switch {
-		case p.count <= len(all)+twice:
-			return all, nil
+		case p.count != count:
+			return nil, nil, errChanged
+		case len(p.artifacts) == 0 || slices.Equal(p.artifacts, last):
+			return nil, nil, invalid("query "+q.Name, c.base, fmt.Sprintf(
+				"the answer has %d of %d artifacts: remove the limit of the query, or give it the variable $offset", len(all), count))
+		case known > 0 || len(ids) > count:
+			return nil, nil, errChanged
 		case len(all) > MaxArtifacts:
-			return nil, invalid("query "+q.Name, c.base, fmt.Sprintf("the server lists more than %d artifacts: use several artifact definitions", MaxArtifacts))
-		case len(all) == before:
-			return nil, invalid("query "+q.Name, c.base, fmt.Sprintf(
-				"the answer has %d of %d artifacts: remove the limit of the query, or give it the variable $offset", len(all), p.count))
+			return nil, nil, invalid("query "+q.Name, c.base, fmt.Sprintf("the server lists more than %d artifacts: use several artifact definitions", MaxArtifacts))
+		case len(ids) == count:
+			return all, ids, nil
+		}
+		last = p.artifacts
+		if p, err = c.page(ctx, q, len(ids)); err != nil {
+			return nil, nil, err
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package infrahub
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -109,7 +112,8 @@ func TestArtifacts(t *testing.T) {
 		"Short":       {"the last page is missing", []string{page(`"count":3,`, "a", "b"), page(`"count":3,`)}, nil, "2 of 3 artifacts"},
 		"Twice":       {"a page has one twice, which counts", []string{page(`"count":3,`, "a", "a", "b")}, []string{"a", "b"}, ""},
 		"TwicePages":  {"so does another page", []string{page(`"count":4,`, "a", "a"), page(`"count":4,`, "b", "c")}, []string{"a", "b", "c"}, ""},
-		"Moved":       {"an artifact moved between the pages", []string{page(`"count":3,`, "a", "b"), page(`"count":3,`, "b")}, nil, "2 of 3 artifacts"},
+		"Moved":       {"an artifact moved between the pages", []string{page(`"count":3,`, "a", "b"), page(`"count":3,`, "b")}, nil, "changed between its pages"},
+		"Many":        {"the last page has more than the count", []string{page(`"count":3,`, "a", "b"), page(`"count":3,`, "c", "d")}, nil, "changed between its pages"},
 		"Errors":      {"errors beside data", []string{`{"errors":[{"message":"no"}],` + page("", "a")[1:]}, nil, "failed: no"},
 		"NoMessage":   {"an error without a message", []string{`{"errors":[{}],` + page("", "a")[1:]}, nil, "without a message"},
 		"ErrorText":   {"an error that is a text", []string{`{"errors":["no"],` + page("", "a")[1:]}, nil, "failed: no"},
@@ -122,7 +126,7 @@ func TestArtifacts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sent := 0
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = w.Write([]byte(tc.pages[min(sent, len(tc.pages)-1)]))
+				_, _ = w.Write([]byte(tc.pages[sent%len(tc.pages)]))
 				sent++
 			}))
 			defer server.Close()
@@ -138,6 +142,59 @@ func TestArtifacts(t *testing.T) {
 			for _, a := range all {
 				require.False(t, a.Ambiguous)
 				ids = append(ids, a.ID)
+			}
+			require.Equal(t, tc.want, ids, tc.reason)
+		})
+	}
+}
+
+// TestChangedBetweenPages: the list changes after a page of it was read. An artifact that exists all the time is in the answer, or there is none.
+func TestChangedBetweenPages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		lists  []string // of one artifact each letter, of one request each; the last one is that of all further requests
+		want   string   // empty for none
+	}{
+		"Same":      {"nothing changes", []string{"abcd"}, "abcd"},
+		"Removed":   {"the count is that of a list without c", []string{"abcd", "bcd"}, "bcd"},
+		"Exchanged": {"the count stays the same", []string{"abcd", "bcde"}, "bcde"},
+		"Added":     {"b is on two pages", []string{"bcde", "abcd"}, "abcd"},
+		"OnePage":   {"the second reading has one page", []string{"abc", "bc"}, "bc"},
+		"Later":     {"the second reading is of two lists", []string{"abcd", "abcd", "abcd", "bcde"}, "bcde"},
+		"Last":      {"a change after the pages were read", []string{"abcd", "abcd", "bcde"}, "bcde"},
+		"Always":    {"each page is of another list", []string{"abcd", "bcde", "cdef", "defg", "efgh", "fghi", "ghij", "hijk"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var given struct {
+					Variables struct {
+						Offset int `json:"offset"`
+					} `json:"variables"`
+				}
+				assert.NoError(t, json.NewDecoder(r.Body).Decode(&given))
+				list := tc.lists[min(sent, len(tc.lists)-1)]
+				sent++
+				from := min(given.Variables.Offset, len(list))
+				var nodes []string
+				for _, id := range list[from:min(from+2, len(list))] {
+					nodes = append(nodes, `{"node":{"id":"`+string(id)+`"}}`)
+				}
+				_, _ = fmt.Fprintf(w, `{"data":{"CoreArtifact":{"count":%d,"edges":[%s]}}}`, len(list), strings.Join(nodes, ","))
+			}))
+			defer server.Close()
+			c, err := New(Options{URL: server.URL, Credentials: Credentials{Token: "t"}})
+			require.NoError(t, err)
+			all, err := c.Artifacts(t.Context(), Query{Name: "q"})
+			require.LessOrEqual(t, sent, 2*readings)
+			if tc.want == "" {
+				require.ErrorContains(t, err, "changed between its pages", "%s: %v", tc.reason, all)
+				return
+			}
+			require.NoError(t, err, tc.reason)
+			ids := ""
+			for _, a := range all {
+				ids += a.ID
 			}
 			require.Equal(t, tc.want, ids, tc.reason)
 		})
