@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
@@ -238,11 +239,11 @@ func (r *run) patch(ctx context.Context, u *unstructured.Unstructured) error {
 	return r.reconciler.Client.Patch(ctx, u, client.Apply, manager, client.ForceOwnership) //nolint:staticcheck // Client.Apply takes no unstructured object with its answer
 }
 
-// asProblem returns the problem of an artifact that the API server refused, without a value of the manifest that is never shown; nil
+// asProblem returns the problem of an artifact that the API server refused, without a value of the manifest that is withheld; nil
 // without an error.
 func asProblem(id, name, manifest string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return newProblem(id, v1alpha1.ArtifactRefused, "write VidraResource %s: %s", name, textOf(err, manifest))
+	return newProblem(id, v1alpha1.ArtifactRefused, "write VidraResource %s: %s", name, textOf(err, ownership.Disclose(false, false, ownership.SensitivityOfManifest(manifest))))
 }

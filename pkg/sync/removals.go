@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // maxNames is how many names a message, or the status, has.
@@ -134,7 +135,7 @@ func (r *run) remove(ctx context.Context, controlled []*v1alpha1.VidraResource, 
 	for _, vr := range plan.now {
 		deleted, err := r.delete(ctx, vr)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("delete VidraResource %s: %s", vr.Name, textOf(err, vr.Spec.Manifest)))
+			faults = append(faults, fmt.Errorf("delete VidraResource %s: %s", vr.Name, textOf(err, ownership.Disclose(false, false, ownership.SensitivityOfManifest(vr.Spec.Manifest)))))
 		} else if deleted {
 			r.result.deleted = append(r.result.deleted, vr.Name)
 		}

@@ -33,9 +33,10 @@ func reasonOf(err error) string {
 	return "the API server did not answer"
 }
 
-// textOf returns an error of a write of a VidraResource, without its message if that may quote a value that is never shown.
-func textOf(err error, manifest string) string {
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) && bool(ownership.SensitivityOfManifest(manifest)) {
+// textOf returns an error of a write of a VidraResource, without its message if that may quote a withheld value. known is the decision about
+// its manifest.
+func textOf(err error, known ownership.Disclosure) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && known.Withholds() {
 		return reasonOf(err)
 	}
 	return strings.Join(strings.Fields(err.Error()), " ")

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
@@ -177,6 +179,22 @@ func TestRefusedQuotesNothing(t *testing.T) {
 			require.Equal(t, tc.want, tc.got, tc.reason)
 		})
 	}
+}
+
+// TestRefusedWriteWithWithheldValues: with --event-values=none, no answer of a policy or webhook about a write is shown. The switch lasts until
+// the process ends, so that the test runs in one of its own.
+func TestRefusedWriteWithWithheldValues(t *testing.T) {
+	const own = "VIDRA_TEST_WITHHOLD"
+	if os.Getenv(own) == "" {
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+		again.Env = append(os.Environ(), own+"=1")
+		out, err := again.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return
+	}
+	ownership.WithholdValues()
+	policy := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "w" denied the request: hunter2`}}
+	require.NotContains(t, asProblem("id", "v", "kind: ConfigMap\ndata: {a: hunter2}", policy).Error(), "hunter2")
 }
 
 // TestOwnWrites: the event of a write of the sync itself is no reason for another sync, also if it comes before the answer.
