@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"go/parser"
@@ -17,7 +18,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -179,6 +184,30 @@ func TestRefusedQuotesNothing(t *testing.T) {
 			require.Equal(t, tc.want, tc.got, tc.reason)
 		})
 	}
+}
+
+// TestRefusedDeletionQuotesNothing: the manifest of a VidraResource that is deleted was not read, and may be in the answer of a policy or webhook.
+func TestRefusedDeletionQuotesNothing(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is"}}
+	var objects []client.Object
+	for _, vr := range controlledBy(is, "a", "b", "c") {
+		vr.Spec.Manifest = "kind: Pod\nspec: {containers: [{env: [{name: A, value: hunter2}]}]}"
+		objects = append(objects, vr)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "w" denied the request: hunter2`}}
+		},
+	}).Build()
+	r := &run{reconciler: &Reconciler{API: c, Client: c}, is: is, session: newSession("is")}
+	listed := map[string]bool{"a": true, "b": true}
+	controlled, err := r.controlled(t.Context(), listed)
+	require.NoError(t, err)
+	err = r.remove(t.Context(), controlled, listed)
+	require.ErrorContains(t, err, "delete VidraResource c: the API server answered Forbidden")
+	require.NotContains(t, err.Error(), "hunter2")
 }
 
 // TestRefusedWriteWithWithheldValues: with --event-values=none, no answer of a policy or webhook about a write is shown. The switch lasts until
