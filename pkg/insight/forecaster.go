@@ -78,6 +78,11 @@ func (c *ContestedField) Object() string {
 	return c.kinds.Name(schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind(), c.Namespace, c.Name)
 }
 
+// id is the identity of the object.
+func (c *ContestedField) id() object.Identity {
+	return object.Identity{GroupKind: schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind(), Namespace: c.Namespace, Name: c.Name}
+}
+
 // ControlledFields are fields of one object of the manifest.
 type ControlledFields struct {
 	APIVersion string   `json:"apiVersion"`
@@ -326,16 +331,21 @@ func (f *forecaster) locate(ctx context.Context, found *Forecast) error {
 	if err != nil {
 		return err
 	}
+	ids := make([]object.Identity, 0, len(found.Fields))
 	for i := range found.Fields {
-		field := &found.Fields[i]
-		group := schema.FromAPIVersionAndKind(field.APIVersion, field.Kind).Group
-		id := object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: field.Kind}, Namespace: field.Namespace, Name: field.Name}
-		at, err := desired.Locate(f.differ.runner.VR, parts, id)
-		if err != nil {
-			return err
-		}
-		if at != nil {
-			field.Place = (&located{located: at, vr: f.differ.runner.VR}).place(field.tokens...)
+		ids = append(ids, found.Fields[i].id())
+	}
+	all, err := desired.LocateAll(f.differ.runner.VR, parts, ids)
+	if err != nil {
+		return err
+	}
+	places := map[object.Identity]*located{}
+	for id, at := range all {
+		places[id] = &located{located: at, vr: f.differ.runner.VR}
+	}
+	for i := range found.Fields {
+		if at := places[ids[i]]; at != nil {
+			found.Fields[i].Place = at.place(found.Fields[i].tokens...)
 		}
 	}
 	return nil

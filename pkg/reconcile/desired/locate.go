@@ -24,25 +24,49 @@ type Located struct {
 // fails for an unreadable manifest or unreadable ignore rules. It need not know how the kind is served: an object without
 // a namespace is found for the default namespace, and for no namespace.
 func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Located, error) {
+	found, err := LocateAll(vr, parts, []object.Identity{id})
+	return found[id], err
+}
+
+// LocateAll is Locate for several objects, whose manifest is parsed once. Absent objects are left out.
+func LocateAll(vr *v1alpha1.VidraResource, parts []Part, ids []object.Identity) (map[object.Identity]*Located, error) {
 	parsed, err := parse(parts)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(parsed, func(obj manifest.Object) bool {
-		return slices.Contains(identities(vr, object.IdentityIn(obj.Unstructured)), id)
-	})
-	if i < 0 {
-		return nil, nil //nolint:nilnil // that it is not there is no error here
+	first := map[object.Identity]manifest.Object{} // the first object of each identity
+	for _, obj := range parsed {
+		for _, id := range identities(vr, object.IdentityIn(obj.Unstructured)) {
+			if _, known := first[id]; !known {
+				first[id] = obj
+			}
+		}
+	}
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id object.Identity) bool { return first[id].Unstructured == nil })
+	all := make(map[object.Identity]*Located, len(ids))
+	if len(ids) == 0 {
+		return all, nil
 	}
 	rules, err := rulesOf(vr)
 	if err != nil {
 		return nil, err
 	}
-	found := &Located{Object: parsed[i]}
-	placed := found.Object.DeepCopy()
+	for _, id := range ids {
+		if all[id] == nil {
+			all[id] = locatedIn(parts, first[id], id, rules)
+		}
+	}
+	return all, nil
+}
+
+// locatedIn returns an object of a manifest as Locate does. obj stays as it is.
+func locatedIn(parts []Part, obj manifest.Object, id object.Identity, rules rules) *Located {
+	found := &Located{Object: obj}
+	placed := obj.DeepCopy()
 	placed.SetNamespace(id.Namespace)
 	found.Exemptions = exemptionsOf(rules.of(placed), placed)
 	if id.GroupKind == object.SecretKind {
+		found.Object.Unstructured = obj.DeepCopy()
 		found.stringData, _, _ = unstructured.NestedMap(found.Object.Object, "stringData")
 		MergeStringData(found.Object.Unstructured)
 	}
@@ -51,7 +75,7 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 			found.part = part
 		}
 	}
-	return found, nil
+	return found
 }
 
 // In returns where the manifest of a VidraResource has the object: the part, the document and the line.

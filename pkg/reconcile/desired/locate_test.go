@@ -46,6 +46,14 @@ func TestLocateFindsIgnoreRules(t *testing.T) {
 		require.Equal(t, test.want, found.Exemptions.Exempts(test.manager, test.path), test.reason)
 	}
 
+	first, second := id, id
+	first.Namespace, second.Name = "", "other"
+	all, err := LocateAll(vr, []Part{{text: string(text)}}, []object.Identity{id, first, second, id})
+	require.NoError(t, err)
+	require.Equal(t, found, all[id])
+	require.NotNil(t, all[first], "its kind may have no namespace")
+	require.Len(t, all, 2, "the absent one is left out")
+
 	vr.Spec.Drift.Ignore[0].Paths = []string{"spec"}
 	_, err = Locate(vr, []Part{{text: string(text)}}, id)
 	require.ErrorContains(t, err, "spec.drift.ignore[0].paths")

@@ -178,16 +178,17 @@ func (c *Client) documents(ctx context.Context, vr *v1alpha1.VidraResource) (map
 	if err != nil || parts == nil {
 		return nil, err
 	}
-	all := map[object.Identity]*unstructured.Unstructured{}
+	ids := make([]object.Identity, 0, len(vr.Status.ManagedResources))
 	for i := range vr.Status.ManagedResources {
-		id := object.IdentityOf(&vr.Status.ManagedResources[i])
-		found, err := desired.Locate(vr, parts, id)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil {
-			all[id] = found.Object.Unstructured
-		}
+		ids = append(ids, object.IdentityOf(&vr.Status.ManagedResources[i]))
+	}
+	found, err := desired.LocateAll(vr, parts, ids)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[object.Identity]*unstructured.Unstructured, len(found))
+	for id, at := range found {
+		all[id] = at.Object.Unstructured
 	}
 	return all, nil
 }
