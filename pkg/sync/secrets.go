@@ -51,7 +51,7 @@ func (r *Reconciler) secretNamespaceOf(is *v1alpha1.InfrahubSync) string {
 	return r.Namespace
 }
 
-// listSecrets reads the versions of the Secrets with parts of manifests: in the first sync, and while there is one.
+// listSecrets reads the versions of the Secrets with parts of manifests: until that succeeds or is forbidden, and while there is one.
 func (r *run) listSecrets(ctx context.Context, controlled []*v1alpha1.VidraResource) error {
 	r.secrets = map[string]*metav1.PartialObjectMetadata{}
 	used := r.session.hasSecrets()
@@ -67,7 +67,7 @@ func (r *run) listSecrets(ctx context.Context, controlled []*v1alpha1.VidraResou
 	if err != nil && used {
 		return fmt.Errorf("list the Secrets with manifests in namespace %s: %w: grant list on secrets there to the operator", r.secretNamespace, err)
 	}
-	r.session.secretsListed = true // without the right, there are none that Vidra wrote
+	r.session.secretsListed = err == nil || apierrors.IsForbidden(err) // without the right, there are none that Vidra wrote
 	for i := range list.Items {
 		r.secrets[list.Items[i].Name] = &list.Items[i]
 	}

@@ -226,6 +226,32 @@ func TestRefusedWriteWithWithheldValues(t *testing.T) {
 	require.NotContains(t, asProblem("id", "v", "kind: ConfigMap\ndata: {a: hunter2}", policy).Error(), "hunter2")
 }
 
+// TestSecretsListedAgain: the first list of Secrets is repeated until it succeeds, so that a Secret without a VidraResource is found. Without
+// the right there is none.
+func TestSecretsListedAgain(t *testing.T) {
+	answers := []error{apierrors.NewInternalError(errors.New("etcd is away")), apierrors.NewTooManyRequestsError("busy"), nil}
+	for reason, tc := range map[string]struct {
+		answers []error
+		lists   int
+	}{
+		"it fails twice":       {answers, 3},
+		"the right is missing": {[]error{apierrors.NewForbidden(corev1.Resource("secrets"), "", errors.New("no"))}, 1},
+	} {
+		lists := 0
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				lists++
+				return tc.answers[min(lists, len(tc.answers))-1]
+			},
+		}).Build()
+		r := &run{reconciler: &Reconciler{API: c}, is: &v1alpha1.InfrahubSync{}, session: newSession("is")}
+		for range 5 {
+			require.NoError(t, r.listSecrets(t.Context(), nil), reason)
+		}
+		require.Equal(t, tc.lists, lists, reason)
+	}
+}
+
 // TestOwnWrites: the event of a write of the sync itself is no reason for another sync, also if it comes before the answer.
 func TestOwnWrites(t *testing.T) {
 	type report = int64
