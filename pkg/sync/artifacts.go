@@ -182,7 +182,7 @@ func (r *run) write(ctx context.Context, id, contentID string, live *v1alpha1.Vi
 	if err != nil {
 		return newProblem(id, v1alpha1.ArtifactRefused, "%s", err)
 	}
-	if err := r.writeResource(ctx, id, u); err != nil {
+	if err := r.writeResource(ctx, id, live, u); err != nil {
 		return err
 	}
 	r.noteWrite(live, u)
@@ -197,9 +197,12 @@ func (r *run) write(ctx context.Context, id, contentID string, live *v1alpha1.Vi
 
 // writeResource applies a VidraResource. It is a problem if another controller has it meanwhile: the API server accepts one controller, and
 // each InfrahubSync is a field manager of its own, so that none removes the reference to another one.
-func (r *run) writeResource(ctx context.Context, id string, u *unstructured.Unstructured) error {
+func (r *run) writeResource(ctx context.Context, id string, live *v1alpha1.VidraResource, u *unstructured.Unstructured) error {
 	name := u.GetName()
 	text, _, _ := unstructured.NestedString(u.Object, "spec", "manifest")
+	if live != nil { // a policy may quote the former manifest, too
+		text += "\n" + live.Spec.Manifest
+	}
 	r.session.beginWrite(name)
 	err := r.patch(ctx, u)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -208,6 +209,20 @@ func TestRefusedDeletionQuotesNothing(t *testing.T) {
 	err = r.remove(t.Context(), controlled, listed)
 	require.ErrorContains(t, err, "delete VidraResource c: the API server answered Forbidden")
 	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// TestRefusedChangeQuotesNothing: the answer of a policy or webhook may quote a value of the former manifest, which the new one lacks.
+func TestRefusedChangeQuotesNothing(t *testing.T) {
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "w" denied the request: hunter2`}}
+		},
+	}).Build()
+	r := &run{reconciler: &Reconciler{API: c, Client: c}, is: &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is"}}, session: newSession("is")}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"manifest": "kind: ConfigMap"}}}
+	require.ErrorContains(t, r.writeResource(t.Context(), "a", nil, u), "hunter2", "nothing in it is withheld")
+	live := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: "kind: Pod\nspec: {containers: [{env: [{name: A, value: hunter2}]}]}"}}
+	require.NotContains(t, r.writeResource(t.Context(), "a", live, u).Error(), "hunter2")
 }
 
 // TestRefusedWriteWithWithheldValues: with --event-values=none, no answer of a policy or webhook about a write is shown. The switch lasts until
