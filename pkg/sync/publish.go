@@ -89,7 +89,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 	}
 	owner := *metav1.NewControllerRef(r.is, v1alpha1.GroupVersion.WithKind(v1alpha1.SyncKind))
 	if err := r.reconciler.Publication.Store.Save(ctx, owner, packed); err != nil {
-		return err
+		return r.archiveError(err)
 	}
 	path := archive.PathOf(r.is.UID, packed.Digest)
 	after := published{
@@ -102,11 +102,16 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 		}
 		r.result.published = after.Revision
 		if err := r.reconciler.Publication.Store.Retain(ctx, r.is.UID, packed.Digest, before.sum()); err != nil {
-			return err
+			return r.archiveError(err)
 		}
 	}
 	r.session.publicationID, r.session.published = id, after
 	return nil
+}
+
+// archiveError is an error of the Secrets with the archives, without parts that may quote them.
+func (r *run) archiveError(err error) error {
+	return fmt.Errorf("write the Secrets with the published archive in namespace %s: %s", r.reconciler.Publication.Store.Namespace, reasonOf(err))
 }
 
 // notePublished records the artifacts in the result.

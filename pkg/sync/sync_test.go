@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,12 +23,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/source/archive"
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
@@ -223,6 +227,36 @@ func TestRefusedChangeQuotesNothing(t *testing.T) {
 	require.ErrorContains(t, r.writeResource(t.Context(), "a", nil, u), "hunter2", "nothing in it is withheld")
 	live := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: "kind: Pod\nspec: {containers: [{env: [{name: A, value: hunter2}]}]}"}}
 	require.NotContains(t, r.writeResource(t.Context(), "a", live, u).Error(), "hunter2")
+}
+
+// refusedSecrets are Secrets whose creation a webhook refuses.
+type refusedSecrets struct{ typedcorev1.SecretInterface }
+
+func (s refusedSecrets) Secrets(string) typedcorev1.SecretInterface { return s }
+
+func (refusedSecrets) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Secret, error) {
+	return nil, apierrors.NewNotFound(corev1.Resource("secrets"), name)
+}
+
+func (refusedSecrets) Create(context.Context, *corev1.Secret, metav1.CreateOptions) (*corev1.Secret, error) {
+	return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "w" denied the request: hunter2`}}
+}
+
+// TestRefusedArchiveQuotesNothing: the answer of a policy or webhook about a Secret with a published archive may quote it.
+func TestRefusedArchiveQuotesNothing(t *testing.T) {
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: hunter2}"))
+	}))
+	defer listener.Close()
+	from, err := infrahub.New(infrahub.Options{URL: listener.URL, Credentials: infrahub.Credentials{Token: "t"}})
+	require.NoError(t, err)
+	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is"}, Spec: v1alpha1.InfrahubSyncSpec{Publish: &v1alpha1.InfrahubSyncPublish{Namespace: "flux-system"}}}
+	r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{
+		API: fake.NewClientBuilder().Build(), slots: make(slots, 1), parsing: make(slots, 1), Publication: &Publication{Store: &archive.Store{Secrets: refusedSecrets{}, Namespace: "vidra-system"}},
+	}}
+	err = r.publish(t.Context(), []infrahub.Artifact{{ID: "a", StorageID: "s"}})
+	require.ErrorContains(t, err, "the Secrets with the published archive in namespace vidra-system: the API server answered Forbidden")
+	require.NotContains(t, err.Error(), "hunter2")
 }
 
 // TestRefusedWriteWithWithheldValues: with --event-values=none, no answer of a policy or webhook about a write is shown. The switch lasts until
