@@ -381,7 +381,14 @@ func (c *Client) applyVidraResource(ctx context.Context, u *unstructured.Unstruc
 		return nil, fmt.Errorf("VidraResource %s is too large for the API server: %w", name, err)
 	case err != nil:
 		inline, _, _ := unstructured.NestedString(u.Object, "spec", "manifest")
-		known := ownership.Disclose(false, ownership.SensitivityOfManifest(inline), false)
+		known := ownership.Disclosure{}
+		live, getErr := c.dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(getErr) {
+			live, getErr = nil, nil
+		}
+		if getErr == nil { // a policy may quote the former manifest, too
+			known = ownership.Disclose(ownership.SensitivityOf(live), ownership.SensitivityOfManifest(inline), false)
+		}
 		return nil, fmt.Errorf("VidraResource %s: %w", name, c.program.VidraResourceError("patch", name, object.WithoutValues(err, known)))
 	}
 	return insight.AsVidraResource(applied)
