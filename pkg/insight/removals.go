@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,8 +210,10 @@ func (p *departure) kept(ctx context.Context, decision policy.Removal) {
 		p.diff.Why += ", and other owners keep it: " + strings.Join(managers, ", ")
 	case policy.HoldsKept:
 		p.diff.Why += ", and " + decision.Cause + unmanaged
-	case policy.Undeletable:
-		p.diff.Why += ", and " + decision.Text + unmanaged
+	case policy.Moved:
+		p.moved(decision)
+	default:
+		p.diff.Why += ", and " + cmp.Or(decision.Text, "the operator keeps it") + unmanaged
 	}
 }
 
@@ -243,6 +246,10 @@ func (p *departure) removed(decision policy.Removal) {
 		p.remarks += ". It is not known what it holds: " + decision.Cause
 	case policy.Occupied:
 		p.remarks += ". It is not deleted while " + decision.Cause
+	default:
+		if decision.Waits() && !mentioned {
+			p.remarks += ". It " + decision.Text
+		}
 	}
 	switch waitsFor := ending.WaitsFor(p.of.Live); {
 	case decision.Waits():
