@@ -11,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -197,23 +199,47 @@ func (s *subject) read(ctx context.Context) error {
 func (s *subject) findOwners(ctx context.Context) (all []*v1alpha1.VidraResource, err error) {
 	all, err = s.client.VidraResources(ctx, "")
 	if apierrors.IsForbidden(err) { // perhaps those that the object names may be read
-		for _, name := range s.named {
-			vr, getErr := s.client.VidraResource(ctx, name)
-			if getErr != nil {
-				return nil, getErr
-			}
-			all = append(all, vr)
-		}
-		if len(s.named) == 0 {
-			return nil, err
-		}
-	} else if err != nil {
+		all, err = s.readNamed(ctx, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, vr := range all {
 		if owners.EntryOf(vr, s.id) != nil || s.appliedBy(vr) {
 			s.owners = append(s.owners, vr)
 		}
+	}
+	return all, nil
+}
+
+// maxNamed is how many of the VidraResources that an object names are read one by one: who may edit it can write any number of names.
+const maxNamed = 2 * owners.MaxOwners
+
+// readNamed reads the VidraResources that the object names, for a user who may not list them: unlisted is the error. Those that may not be read
+// are missing parts, and absent ones are no longer named. It fails with unlisted if none remains.
+func (s *subject) readNamed(ctx context.Context, unlisted error) (all []*v1alpha1.VidraResource, err error) {
+	names := slices.DeleteFunc(s.named, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
+	s.named = nil
+	for _, name := range names[:min(len(names), maxNamed)] {
+		vr, err := s.client.resources.Get(ctx, name)
+		switch {
+		case err == nil:
+			all = append(all, vr)
+		case apierrors.IsNotFound(err) && !cluster.IsNoResource(err):
+			continue
+		case apierrors.IsForbidden(err):
+			s.missing = append(s.missing, "the VidraResource: "+s.client.program.VidraResourceError("get", name, err).Error())
+		default:
+			return nil, s.client.program.VidraResourceError("get", name, err)
+		}
+		s.named = append(s.named, name)
+	}
+	if more := names[min(len(names), maxNamed):]; len(more) > 0 {
+		s.named = append(s.named, more...)
+		s.missing = append(s.missing, fmt.Sprintf("the VidraResources of %d further names in the annotations of the object: %v", len(more), unlisted))
+	}
+	if len(s.named) == 0 {
+		return nil, unlisted
 	}
 	return all, nil
 }

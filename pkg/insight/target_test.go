@@ -1,10 +1,21 @@
 package insight
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 func TestKindArgument(t *testing.T) {
@@ -15,5 +26,84 @@ func TestKindArgument(t *testing.T) {
 		"certificate.cert-manager.io": {Group: "cert-manager.io", Kind: "Certificate"},
 	} {
 		require.Equal(t, want, kindArgument(kind))
+	}
+}
+
+// readable reads VidraResources for a user who may get the given ones, and list none. A nil one may not be read.
+type readable map[string]*v1alpha1.VidraResource
+
+func (r readable) Get(_ context.Context, name string) (*v1alpha1.VidraResource, error) {
+	vr, exists := r[name]
+	switch {
+	case !exists:
+		return nil, apierrors.NewNotFound(v1alpha1.Resource.GroupResource(), name)
+	case vr == nil:
+		return nil, apierrors.NewForbidden(v1alpha1.Resource.GroupResource(), name, errors.New("no right"))
+	}
+	return vr, nil
+}
+
+func (readable) List(context.Context, string) ([]*v1alpha1.VidraResource, error) {
+	return nil, apierrors.NewForbidden(v1alpha1.Resource.GroupResource(), "", errors.New("no right"))
+}
+
+// TestReadableOwners: a user who may not list VidraResources has an answer about the owners that may be read, whichever others the object names.
+func TestReadableOwners(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: shop}\n"
+	owner := func(name string) *v1alpha1.VidraResource {
+		vr := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: manifest}}
+		vr.Name, vr.Status.ManagedResources = name, []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page"}}
+		return vr
+	}
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = fmt.Sprintf("x%02d", i)
+	}
+	tests := map[string]struct {
+		reason    string
+		names     string
+		readable  readable
+		managedBy []string
+		missing   []string
+		err       string
+	}{
+		"Absent":    {reason: "no error", names: "a,gone", readable: readable{"a": owner("a")}, managedBy: []string{"a"}},
+		"First":     {reason: "in whatever order", names: "absent,b", readable: readable{"b": owner("b")}, managedBy: []string{"b"}},
+		"Forbidden": {reason: "it may be an owner", names: "a,b", readable: readable{"a": owner("a"), "b": nil}, managedBy: []string{"a", "b"}, missing: []string{`"b" is forbidden`}},
+		"All":       {reason: "each is missing", names: "a,b", readable: readable{"a": nil, "b": nil}, managedBy: []string{"a", "b"}, missing: []string{`"a" is forbidden`, `"b" is forbidden`}},
+		"Invalid":   {reason: "no VidraResource has the name", names: "../a,a", readable: readable{"a": owner("a"), "../a": nil}, managedBy: []string{"a"}},
+		"None":      {reason: "the mark was copied", names: "gone", err: "is not managed by Vidra"},
+		"Many": {
+			reason: "a user wrote the names", names: "a," + strings.Join(many, ","), readable: readable{"a": owner("a"), "x99": owner("x99")},
+			managedBy: append([]string{"a"}, many[31:]...), missing: []string{"69 further names"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			live := objectOf(t, manifest)
+			live.SetAnnotations(map[string]string{v1alpha1.OwnerAnnotation: tt.names})
+			s := &subject{
+				client: &Client{
+					resources: tt.readable, dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), live), mapper: meta.NewDefaultRESTMapper(nil), program: DefaultProgram,
+				},
+				id: object.IdentityIn(live), gvk: live.GroupVersionKind(), gvr: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, typed: "cm",
+			}
+			err := s.read(t.Context())
+			if tt.err != "" {
+				require.ErrorContains(t, err, tt.err, tt.reason)
+				return
+			}
+			require.NoError(t, err, tt.reason)
+			e := s.explain(t.Context())
+			var managedBy []string
+			for _, m := range e.ManagedBy {
+				managedBy = append(managedBy, m.VidraResource)
+			}
+			require.Equal(t, tt.managedBy, managedBy, tt.reason)
+			require.Len(t, e.Missing, len(tt.missing), tt.reason)
+			for i, text := range tt.missing {
+				require.Contains(t, e.Missing[i], text, tt.reason)
+			}
+		})
 	}
 }
