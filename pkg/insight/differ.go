@@ -169,7 +169,7 @@ func (d *differ) run(ctx context.Context) (*Difference, error) {
 			return nil, err
 		}
 	}
-	diff := &Difference{VidraResource: d.runner.VR.Name, Suspended: d.runner.VR.Spec.Suspend, Held: d.runner.VR.Holds(), Dropped: d.dropped}
+	diff := &Difference{VidraResource: d.name(), Suspended: d.runner.VR.Spec.Suspend, Held: d.runner.VR.Holds(), Dropped: d.dropped}
 	for _, u := range resolved.Unresolved {
 		diff.Objects = append(diff.Objects, d.unresolved(u, resolved))
 	}
@@ -202,6 +202,14 @@ func (d *differ) run(ctx context.Context) (*Difference, error) {
 	}
 	diff.Objects = append(diff.Objects, pruned...)
 	return diff, err
+}
+
+// name is the name of the VidraResource in answers.
+func (d *differ) name() string {
+	if d.isNew {
+		return newName
+	}
+	return d.runner.VR.Name
 }
 
 // unresolved is about an object whose kind is unserved.

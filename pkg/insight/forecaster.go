@@ -112,7 +112,7 @@ func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &Forecast{VidraResource: f.differ.runner.VR.Name, Fields: []ContestedField{}, Existing: ignored(f.differ.runner.VR), Applied: f.differ.runner.VR.Status.ObservedGeneration != 0}
+	found := &Forecast{VidraResource: f.differ.name(), Fields: []ContestedField{}, Existing: ignored(f.differ.runner.VR), Applied: f.differ.runner.VR.Status.ObservedGeneration != 0}
 	if found.Missing, err = f.findAutoscalers(ctx, resolved.Objects); err != nil {
 		return nil, err
 	}

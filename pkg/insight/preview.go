@@ -111,12 +111,27 @@ func (c *Client) preview(ctx context.Context, q PreviewQuery) (*preview, error) 
 		return one(vr, nil)
 	}
 	p.remarks = append(p.remarks, FileNames(q.Files)+": no VidraResource found: the objects are compared as the manifest of a new one")
-	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: c.freeName(ctx)}}
 	if vr.Spec.Manifest, vr.Spec.Destination.Namespace = text, q.Namespace; q.Namespace == "" {
 		vr.Spec.Destination.Namespace = metav1.NamespaceDefault
 	}
 	p.isNew = true
 	return one(vr, nil)
+}
+
+// newName is the name of a new VidraResource in answers. takenName is its name where a VidraResource has newName, or may have: the API server
+// accepts no VidraResource with an upper-case letter.
+const (
+	newName   = "new"
+	takenName = "New"
+)
+
+// freeName returns a name that no VidraResource has: the objects of another one would be those of the new one.
+func (c *Client) freeName(ctx context.Context) string {
+	if _, err := c.resources.Get(ctx, newName); apierrors.IsNotFound(err) {
+		return newName
+	}
+	return takenName
 }
 
 // add adds the VidraResources among objects. name is the compared one; empty for all.
