@@ -41,7 +41,7 @@ var catalogue = []events.Entry{
 	warning(v1alpha1.SyncReasonInvalidAnswer, "The answer is incomplete, too large, an HTML page, or no answer of an Infrahub server. Nothing is deleted.", "Check the URL, the proxies before the server, and the query."),
 	warning(v1alpha1.SyncReasonArtifactsFailed, "Some artifacts are not applied: not Ready, no YAML or JSON, unreadable, or refused by the API server. Their VidraResources stay as they are, and removals wait. `status.problems` has each of them.", "Read the note."),
 	warning(v1alpha1.SyncReasonConfirmationRequired, "VidraResources whose artifacts are gone are not deleted, because `spec.prune` is Confirm, because the server lists no artifact any more, or because they are more than half.", "If the removal is intended, confirm it with the command of the note. Otherwise restore the artifacts in Infrahub."),
-	warning(v1alpha1.SyncReasonWriteFailed, "The API server refused to list or delete VidraResources.", "Read the note, which has the answer of the API server."),
+	warning(v1alpha1.SyncReasonWriteFailed, "The API server refused to list or delete VidraResources.", "Read the note, which has the answer of the API server. The text of a policy or webhook that refuses a deletion is withheld: see its own log."),
 }
 
 func warning(reason, when, do string) events.Entry {
