@@ -99,9 +99,9 @@ func OfMode(vr *v1alpha1.VidraResource) Decision {
 }
 
 // OfBreakGlass is the decision of the break-glass annotations that answer is about, or nil. longest is the present maximum,
-// which may be lower than at the time of the answer.
+// which may be lower than at the time of the answer. An answer without a begin, which another client wrote to the status, exempts nothing.
 func OfBreakGlass(answer *v1alpha1.BreakGlassStatus, longest time.Duration, now time.Time) Decision {
-	if !breakglass.Exempts(answer, now) || !now.Before(answer.Since.Add(longest)) {
+	if !breakglass.Exempts(answer, now) || answer.Since == nil || !now.Before(answer.Since.Add(longest)) {
 		return Revert
 	}
 	return Exempted(answer)

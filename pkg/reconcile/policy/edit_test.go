@@ -44,6 +44,8 @@ func TestEdits(t *testing.T) {
 		"NoBreakGlass":  {"The object has no annotations.", OfBreakGlass(nil, time.Hour, now), Revert},
 		"Exempt":        {"Until its end.", OfBreakGlass(accepted, 2*time.Hour, now), Leave(BreakGlass, exempt, now.Add(time.Hour))},
 		"Ended":         {"Its time is over.", OfBreakGlass(answer(v1alpha1.BreakGlassAccepted, -time.Hour, 0), 2*time.Hour, now), Revert},
+		"Endless":       {"Another client wrote the status.", OfBreakGlass(&v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted}, time.Hour, now), Revert},
+		"Beginless":     {"Another client wrote the status.", OfBreakGlass(&v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Until: accepted.Until}, time.Hour, now), Revert},
 		"Ignored":       {"The request was refused.", OfBreakGlass(answer(v1alpha1.BreakGlassIgnored, 0, time.Hour), 2*time.Hour, now), Revert},
 		"LowerMaximum":  {"The maximum was lowered since, and is over.", OfBreakGlass(answer(v1alpha1.BreakGlassAccepted, -time.Hour, time.Hour), time.Hour, now), Revert},
 		"WithinMaximum": {"The maximum was lowered since, and is not over.", OfBreakGlass(answer(v1alpha1.BreakGlassAccepted, 1-time.Hour, time.Hour), time.Hour, now), Leave(BreakGlass, exempt, now.Add(time.Hour))},

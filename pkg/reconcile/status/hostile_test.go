@@ -1,0 +1,43 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/hostile"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+)
+
+// TestHostileStatus: the next status after any that another client may write.
+func TestHostileStatus(t *testing.T) {
+	t.Parallel()
+	keys := seal.Keys{[]byte(strings.Repeat("k", 32))}
+	for seed := range uint64(hostile.Seeds) {
+		before, other, now := hostile.Status(seed), hostile.Status(seed+hostile.Seeds), time.Now()
+		vr := &v1alpha1.VidraResource{Status: before}
+		require.NotPanics(t, func() {
+			s := plan.NewState(vr, keys)
+			TooLarge(vr, &s, 0)
+			for _, o := range []Outcome{
+				{}, {All: true}, {watched: true, All: true, Synced: true}, {Deleting: true, All: true}, {suspended: true, All: true}, {wait: true, Health: &plan.HealthReport{}, All: true},
+				{Blocked: &object.Failure{Reason: v1alpha1.ReasonApplyFailed}, All: true}, {unjudged: true},
+			} {
+				o.now, o.entries, o.objects = now, s.Entries(), other.Problems
+				after := Summarize(before, o)
+				Changed(before, after)
+				Same(before, after)
+			}
+			Failing(before, other.Problems, now)
+			Applying(before, s.Entries(), seed%2 == 0, now)
+			Changed(before, other)
+			_, err := MergePatch(before, other, "1")
+			require.NoError(t, err)
+		}, "seed %d", seed)
+	}
+}
