@@ -20,8 +20,12 @@ func breakGlassEvents(owner corev1.ObjectReference, change Change) []Event {
 	switch answer.State {
 	case v1alpha1.BreakGlassAccepted:
 		e.Reason = ReasonBreakGlassAccepted
+		until := "its end"
+		if answer.Until != nil { // otherwise another client wrote the status
+			until = answer.Until.UTC().Format(time.RFC3339)
+		}
 		e.Note = fmt.Sprintf("break-glass is accepted until %s (%s). Until then VidraResource %s reverts no edit of this object and does not delete it; "+
-			"a changed manifest is applied", answer.Until.UTC().Format(time.RFC3339), answer.Message, owner.Name)
+			"a changed manifest is applied", until, answer.Message, owner.Name)
 	case v1alpha1.BreakGlassIgnored:
 		e.Type, e.Reason = warning, ReasonBreakGlassIgnored
 		e.Note = fmt.Sprintf("break-glass is ignored by VidraResource %s: %s", owner.Name, answer.Message)
