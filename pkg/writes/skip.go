@@ -49,6 +49,12 @@ func (c *Client) EndSkip(ctx context.Context, of insight.Target) (object.Identit
 	return found.ID, c.annotate(ctx, found, map[string]any{v1alpha1.BreakGlassUntilAnnotation: nil, v1alpha1.BreakGlassReasonAnnotation: nil})
 }
 
+// answeredBy reports whether an answer is the operator's to the request: it accepts with an end, as opposed to another client that
+// writes the status.
+func (s Skipped) answeredBy(answer *v1alpha1.BreakGlassStatus) bool {
+	return answer.Request == s.request && (answer.State != v1alpha1.BreakGlassAccepted || answer.Until != nil)
+}
+
 // AwaitAnswer waits for the answer of the operator to a request for a VidraResource.
 func (c *Client) AwaitAnswer(ctx context.Context, name string, skip Skipped) (answer *v1alpha1.BreakGlassStatus, err error) {
 	_, err = c.questions.Watch(ctx, name, AnswerTimeout, func(vr *v1alpha1.VidraResource) bool {
@@ -57,7 +63,7 @@ func (c *Client) AwaitAnswer(ctx context.Context, name string, skip Skipped) (an
 			return false
 		}
 		answer = entry.BreakGlass
-		return answer.Request == skip.request
+		return skip.answeredBy(answer)
 	})
 	if errors.Is(err, insight.ErrTimeout) {
 		return nil, fmt.Errorf("VidraResource %s has not answered within %s: check `%s`", name, AnswerTimeout, c.program.Hint("status", name))
