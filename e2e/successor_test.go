@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,4 +45,22 @@ func TestSuccessor(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	await(t, func(c *assert.CollectT) { require.Equal(c, "hello", greeting(c, pageOf(t, ns, "stays"))) })
+}
+
+// TestRemovedStatus has another client remove the whole status, and a manifest get a further object at the same time.
+func TestRemovedStatus(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("one", "hello"))
+	v := awaitReady(t, ns)
+	for i := range 3 {
+		require.NoError(t, admin.Status().Patch(t.Context(), v.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":null}`))))
+		setManifest(t, ns, manifests(configMap("one", "hello"), configMap(fmt.Sprint("further-", i), "hello")))
+		await(t, func(c *assert.CollectT) {
+			now := getVidraResource(c, ns)
+			require.Equal(c, "Applied", condition(c, now, v1alpha1.ConditionReady).Reason)
+			require.Equal(c, now.Generation, now.Status.ObservedGeneration)
+			require.Len(c, now.Status.ManagedResources, 2)
+		})
+	}
 }

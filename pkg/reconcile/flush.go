@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -90,7 +89,9 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	if err == nil {
 		changed := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: owner.Name}}
 		s.lane.apart(func() {
-			err = client.IgnoreNotFound(r.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch)))
+			err = client.IgnoreNotFound(patchStatus(ctx, r.Client, changed, patch, func() ([]byte, error) {
+				return status.Patch(v1alpha1.VidraResourceStatus{}, written, s.plan.UID, "")
+			}))
 		})
 	}
 	if err != nil {

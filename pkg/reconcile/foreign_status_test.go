@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +54,7 @@ func TestStatusWrites(t *testing.T) {
 				}
 				require.Equal(t, want, foreign, "%s: %s", step, tc.reason)
 			}
-			require.Equal(t, strings.Contains(tc.steps, "!"), w.Foreign)
+			require.Equal(t, strings.Contains(tc.steps, "!"), w.Foreign() > 0)
 			require.Empty(t, w.Own)
 		})
 	}
@@ -78,6 +79,29 @@ func TestRestoredAfterAFailure(t *testing.T) {
 	require.Empty(t, l.get(t).Status.Conditions)
 	require.NoError(t, reconciled())
 	require.NotEmpty(t, l.get(t).Status.Conditions)
+}
+
+// TestSecondForeignStatus: a write of another client after the read of the one that is restored is restored later.
+func TestSecondForeignStatus(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	w := &status.Writes{}
+	require.Zero(t, w.Foreign())
+	w.Seen("1")
+	read := w.Foreign()
+	w.Seen("2")
+	due, _ := w.ToRestore(read, now)
+	require.True(t, due)
+	w.EndRestore(read, now, nil)
+	second := w.Foreign()
+	require.NotZero(t, second)
+	due, later := w.ToRestore(second, now)
+	require.False(t, due)
+	require.True(t, later.After(now))
+	due, _ = w.ToRestore(second, later)
+	require.True(t, due)
+	w.EndRestore(second, later, errors.New("no answer"))
+	require.Equal(t, second, w.Foreign(), "it is tried again")
 }
 
 // TestForeignStatusDuringAReconcile: another client writes the status while a reconcile that has read the VidraResource runs.

@@ -239,8 +239,10 @@ func (s *ownerStates) seen(vr *v1alpha1.VidraResource) bool {
 	return is != nil && is.isOf(vr) && is.writes.Seen(vr.ResourceVersion)
 }
 
-// foreign reports whether another client wrote the status of a VidraResource since it was restored. The cache has that write.
-func (s *ownerStates) foreign(owner trigger.Owner) bool {
-	is := s.of(owner)
-	return is != nil && is.writes.IsForeign()
+// foreign returns the last unrestored write of the status of a VidraResource by another client, or 0. The cache has that write.
+func (s *ownerStates) foreign(owner trigger.Owner) int {
+	if is := s.of(owner); is != nil {
+		return is.writes.Foreign()
+	}
+	return 0
 }

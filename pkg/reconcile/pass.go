@@ -49,8 +49,8 @@ type pass struct {
 	begun atomic.Int64
 	// waiting is the reason that a newer manifest is still to be applied; else nil.
 	waiting *object.Failure
-	// foreign reports that another client wrote the status before the VidraResource was read.
-	foreign bool
+	// foreign is the last write of the status by another client before the VidraResource was read, or 0.
+	foreign int
 	// finalizer is the finalizer of the VidraResource.
 	finalizer finalizerState
 	// leavePlaces gives back the places of the reconcile at its cluster and among large manifests.

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,10 +80,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	s.plan.Objects.ForgetUnused()
 	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
 	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
-	restores, later := false, time.Time{}
-	if p.foreign {
-		restores, later = s.writes.ToRestore(p.plan.Now)
-	}
+	restores, later := s.writes.ToRestore(p.foreign, p.plan.Now)
 	wakes := append(p.plan.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
 	if p.waiting != nil {
 		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
@@ -107,7 +103,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	if writes {
 		err := p.writeStatus(ctx, foreign, after)
 		if foreign != nil {
-			s.writes.EndRestore(p.plan.Now, err)
+			s.writes.EndRestore(p.foreign, p.plan.Now, err)
 		}
 		if err != nil {
 			s.plan.PendingEvents = append(changes, s.plan.PendingEvents...)
@@ -125,6 +121,20 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), p.before, s.plan.Status, changes)
 	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.At, "why", next.Why)
 	return p.plan.Requeue(next), nil
+}
+
+// patchStatus sends a patch of a status. One that the API server refuses as invalid is sent once more as a whole: another client may have removed the
+// status, or the patched field.
+func patchStatus(ctx context.Context, c client.Client, changed client.Object, patch []byte, whole func() ([]byte, error)) error {
+	err := c.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch))
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	again, encoding := whole()
+	if encoding != nil {
+		return encoding
+	}
+	return c.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, again))
 }
 
 // writeStatus writes a status, with the heals that it is still to count. It waits for the answer
@@ -158,7 +168,9 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	s.writes.Begin()
 	s.lane.apart(func() {
 		err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
-			return p.reconciler.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch))
+			return patchStatus(ctx, p.reconciler.Client, changed, patch, func() ([]byte, error) {
+				return status.Patch(v1alpha1.VidraResourceStatus{}, written, p.plan.VR.UID, precondition)
+			})
 		})
 	})
 	version := changed.ResourceVersion

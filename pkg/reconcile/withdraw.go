@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,13 +48,19 @@ func (p *pass) withdraw(ctx context.Context) error {
 	})
 	slices.SortFunc(created, plan.CompareForRemoval)
 	remover := p.remover()
-	remover.Stale, remover.Interrupted = p.isGone, nil
+	var replaced atomic.Bool
+	remover.Interrupted = nil
+	remover.Stale = func(ctx context.Context) error {
+		err := p.isGone(ctx)
+		replaced.Store(errors.Is(err, errReplaced))
+		return err
+	}
 	failed := func(id object.Identity) bool {
 		o := p.state.plan.Objects.ByID[id]
 		return o != nil && o.Entry != nil && o.Problem != nil
 	}
 	remover.Prune(ctx, created)
-	for pause := withdrawalBackoff; pause.Steps > 1 && ctx.Err() == nil && slices.ContainsFunc(created, failed); {
+	for pause := withdrawalBackoff; pause.Steps > 1 && ctx.Err() == nil && !replaced.Load() && slices.ContainsFunc(created, failed); {
 		p.state.lane.apart(func() {
 			select {
 			case <-time.After(pause.Step()):
@@ -64,7 +71,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 	}
 	for _, id := range created {
 		if failed(id) {
-			log.FromContext(ctx).Info("An object of a VidraResource that is gone stays. Delete it, or create the VidraResource again.", "object", id.String(), "problem", p.state.plan.Objects.ByID[id].Problem.Message)
+			log.FromContext(ctx).Info("An object of a VidraResource that is gone stays. Delete it, or have another VidraResource adopt it.", "object", id.String(), "problem", p.state.plan.Objects.ByID[id].Problem.Message)
 		}
 	}
 	changes := p.state.plan.PendingEvents

@@ -76,7 +76,7 @@ func Decide(annotations map[string]string, known *v1alpha1.BreakGlassStatus, lim
 	}
 	until, err := time.Parse(time.RFC3339, text)
 	start := now.Truncate(time.Second)
-	if counted {
+	if counted && known.Since.Time.Before(start) { // another client may have written a later one
 		start = known.Since.Time
 	}
 	limit := start.Add(limits.Max)

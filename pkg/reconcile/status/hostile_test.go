@@ -36,7 +36,7 @@ func TestHostileStatus(t *testing.T) {
 			Failing(before, other.Problems, now)
 			Applying(before, s.Entries(), seed%2 == 0, now)
 			Changed(before, other)
-			_, err := MergePatch(before, other, "1")
+			_, err := Patch(before, other, "a", "1")
 			require.NoError(t, err)
 		}, "seed %d", seed)
 	}

@@ -37,10 +37,9 @@ type Writes struct {
 	// meanwhile.
 	Writing bool
 	during  []string
-	// Foreign is whether another client wrote the status since restored, which is when
-	// this process last wrote it again.
-	Foreign  bool
-	restored time.Time
+	// foreign is the number of the last known write of another client, restoredTo the number of the one that was restored last, at restored.
+	foreign, restoredTo int
+	restored            time.Time
 }
 
 // Begin notes that a write begins.
@@ -81,7 +80,7 @@ func (w *Writes) Seen(version string) bool {
 		w.during = append(w.during, version)
 		return false
 	}
-	w.Foreign = true
+	w.foreign++
 	return true
 }
 
@@ -96,7 +95,9 @@ func (w *Writes) End(version string) (foreign bool) {
 		foreign = foreign || during != version
 	}
 	w.Writing, w.during, w.Written = false, nil, w.Written || version != ""
-	w.Foreign = w.Foreign || foreign
+	if foreign {
+		w.foreign++
+	}
 	if version != "" && !shown {
 		w.Own = append(w.Own, version)
 		w.Own = w.Own[max(0, len(w.Own)-maxWrites):]
@@ -104,34 +105,40 @@ func (w *Writes) End(version string) (foreign bool) {
 	return foreign
 }
 
-// IsForeign reports whether another client wrote the status since it was restored.
-func (w *Writes) IsForeign() bool {
+// Foreign returns the number of the last write of another client, or 0 if that was restored.
+func (w *Writes) Foreign() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.Foreign
+	if w.foreign == w.restoredTo {
+		return 0
+	}
+	return w.foreign
 }
 
-// ToRestore reports whether a status that another client wrote is to be written again now; if only at a later time, it returns that.
-func (w *Writes) ToRestore(now time.Time) (due bool, later time.Time) {
+// ToRestore reports whether a status is to be written again now, which was read with a write of another client; if only at a later time, it
+// returns that. foreign is the answer of Foreign before the read.
+func (w *Writes) ToRestore(foreign int, now time.Time) (due bool, later time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.Foreign {
+	if foreign <= w.restoredTo {
 		return false, time.Time{}
 	}
 	if at := w.restored.Add(restoreInterval); now.Before(at) {
 		return false, at
 	}
-	w.Foreign = false
+	w.restoredTo = foreign
 	return true, time.Time{}
 }
 
 // EndRestore notes the end of the write of a status that another client had written.
-func (w *Writes) EndRestore(now time.Time, err error) {
+func (w *Writes) EndRestore(foreign int, now time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.Foreign = w.Foreign || err != nil; err == nil {
-		w.restored = now
+	if err != nil {
+		w.restoredTo = foreign - 1
+		return
 	}
+	w.restored = now
 }
 
 // Same reports whether two statuses are the same for the API server, which keeps
