@@ -126,7 +126,7 @@ const (
 	takenName = "New"
 )
 
-// freeName returns a name that no VidraResource has: the objects of another one would be those of the new one.
+// freeName returns the name of no VidraResource: the new one would own the objects of its namesake.
 func (c *Client) freeName(ctx context.Context) string {
 	if _, err := c.resources.Get(ctx, newName); apierrors.IsNotFound(err) {
 		return newName

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/status"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -85,15 +83,11 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	}
 	unreported := s.plan.TakeUnreported()
 	written := unreported.AddTo(before)
-	patch, err := status.Patch(before, written, s.plan.UID, "")
-	if err == nil {
-		changed := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: owner.Name}}
-		s.lane.apart(func() {
-			err = client.IgnoreNotFound(patchStatus(ctx, r.Client, changed, patch, func() ([]byte, error) {
-				return status.Patch(v1alpha1.VidraResourceStatus{}, written, s.plan.UID, "")
-			}))
-		})
-	}
+	var err error
+	s.lane.apart(func() {
+		_, err = r.patchStatus(ctx, owner.Name, s.plan.UID, before, written, "")
+		err = client.IgnoreNotFound(err)
+	})
 	if err != nil {
 		s.plan.ReturnUnreported(unreported)
 		return fmt.Errorf("write the last heals of VidraResource %s: %w", owner.Name, object.WithoutValues(err, ownership.Disclosure{})) // the manifest may be unknown

@@ -9,7 +9,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/hostile"
 )
 
-// TestHostileStatus: reconciles of a VidraResource whose status another client has written before and between them.
+// TestHostileStatus: reconciles of a VidraResource with statuses of another client, before and between them.
 func TestHostileStatus(t *testing.T) {
 	for seed := range uint64(hostile.Seeds) / 4 {
 		l := newLab(t, colors("web", "page"))

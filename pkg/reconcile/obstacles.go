@@ -56,8 +56,7 @@ func (r *Reconciler) watchedObstacles() *metawatch.Watches {
 
 // obstacleChanged retries refused writes after a change of an object that they depended on.
 func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
-	if key.GVR.Group == rbacv1.GroupName {
-		r.grants.Recheck(key.Cluster, key.Namespace)
+	if r.recheckRights(key) {
 		return
 	}
 	delay := obstacleChangeDelay
@@ -67,11 +66,13 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	r.Trigger.EnqueueAfter(delay, r.obstacles.Owners(key)...)
 }
 
-// obstacleUnwatched asks for missing rights from time to time once their roles and bindings are watched no more.
-func (r *Reconciler) obstacleUnwatched(key metawatch.Key) {
-	if key.GVR.Group == rbacv1.GroupName {
-		r.grants.Recheck(key.Cluster, key.Namespace)
+// recheckRights asks for the missing rights of roles and bindings, after a change or the end of their watch. It reports whether the key has such.
+func (r *Reconciler) recheckRights(key metawatch.Key) bool {
+	if key.GVR.Group != rbacv1.GroupName {
+		return false
 	}
+	r.grants.Recheck(key.Cluster, key.Namespace)
+	return true
 }
 
 // awaitRefused enqueues the VidraResource at the end of refusals; missing are the rights whose roles are watched, too.

@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 	"github.com/vidra-operator/vidra/pkg/source"
@@ -35,7 +36,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	maps.Copy(r.sources.Kinds, r.Artifacts)
 	r.named.Cache, r.named.API, r.named.Metadata, r.named.Sources, r.named.Parts = r.Client, r.API, r.Metadata, &r.sources, r.partsOf
 	r.grants = access.NewGrants(r.granted, r.rolesWatched)
-	r.obstacles.Max, r.obstacles.Changed, r.obstacles.Ended = maxWatchedObstacles, r.obstacleChanged, r.obstacleUnwatched
+	r.obstacles.Max, r.obstacles.Changed = maxWatchedObstacles, r.obstacleChanged
+	r.obstacles.Ended = func(key metawatch.Key) { r.recheckRights(key) }
 	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(&r.obstacles), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}

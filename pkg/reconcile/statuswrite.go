@@ -123,18 +123,25 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	return p.plan.Requeue(next), nil
 }
 
-// patchStatus sends a patch of a status. One that the API server refuses as invalid is sent once more as a whole: another client may have removed the
-// status, or the patched field.
-func patchStatus(ctx context.Context, c client.Client, changed client.Object, patch []byte, whole func() ([]byte, error)) error {
-	err := c.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch))
-	if !apierrors.IsInvalid(err) {
-		return err
+// patchStatus writes a status of a VidraResource, and returns the version that it made. A patch that the API server refuses as invalid is sent once more
+// with the whole status: another client may have removed it.
+func (r *Reconciler) patchStatus(ctx context.Context, name string, uid types.UID, before, after v1alpha1.VidraResourceStatus, precondition string) (version string, err error) {
+	write := func(from v1alpha1.VidraResourceStatus) (string, error) {
+		patch, err := status.Patch(from, after, uid, precondition)
+		if err != nil {
+			return "", err
+		}
+		changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}} // only the metadata of the answer is used
+		changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+		if err := r.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+			return "", err
+		}
+		return changed.ResourceVersion, nil
 	}
-	again, encoding := whole()
-	if encoding != nil {
-		return encoding
+	if version, err = write(before); apierrors.IsInvalid(err) {
+		return write(v1alpha1.VidraResourceStatus{})
 	}
-	return c.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, again))
+	return version, err
 }
 
 // writeStatus writes a status, with the heals that it is still to count. It waits for the answer
@@ -151,32 +158,17 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	unreported := s.plan.TakeUnreported()
 	precondition := s.writes.Precondition(p.plan.VR.ResourceVersion)
 	var written v1alpha1.VidraResourceStatus
-	var patch []byte
-	var err error
-	s.lane.apart(func() {
-		written = unreported.AddTo(after)
-		patch, err = status.Patch(before, written, p.plan.VR.UID, precondition)
-	})
-	if err != nil {
-		s.plan.ReturnUnreported(unreported)
-		return err
-	}
-	// Only the metadata of the answer is used.
-	changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: p.plan.VR.Name, ResourceVersion: p.plan.VR.ResourceVersion}}
-	changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	s.lane.apart(func() { written = unreported.AddTo(after) })
 	p.reconciler.Inventories.Write(p.plan.VR.Name, written.ManagedResources)
 	s.writes.Begin()
+	var version string
+	var err error
 	s.lane.apart(func() {
-		err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
-			return patchStatus(ctx, p.reconciler.Client, changed, patch, func() ([]byte, error) {
-				return status.Patch(v1alpha1.VidraResourceStatus{}, written, p.plan.VR.UID, precondition)
-			})
+		err = access.AwaitAnswer(ctx, func(ctx context.Context) (err error) {
+			version, err = p.reconciler.patchStatus(ctx, p.plan.VR.Name, p.plan.VR.UID, before, written, precondition)
+			return err
 		})
 	})
-	version := changed.ResourceVersion
-	if err != nil {
-		version = ""
-	}
 	if s.writes.End(version) {
 		p.reconciler.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
 	}
@@ -191,7 +183,7 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 		s.plan.ReturnUnreported(unreported)
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
-	p.plan.VR.ResourceVersion = changed.ResourceVersion
+	p.plan.VR.ResourceVersion = version
 	s.plan.Status, s.justHeld, s.plan.Emptied = written, false, false
 	return nil
 }

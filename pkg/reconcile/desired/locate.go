@@ -28,7 +28,7 @@ func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Loca
 	return found[id], err
 }
 
-// LocateAll is Locate for several objects, whose manifest is parsed once. Absent objects are left out.
+// LocateAll is Locate for several objects, with one parse of the manifest. Absent objects are left out.
 func LocateAll(vr *v1alpha1.VidraResource, parts []Part, ids []object.Identity) (map[object.Identity]*Located, error) {
 	parsed, err := parse(parts)
 	if err != nil {

@@ -82,7 +82,7 @@ func (w *Watches) notifyEnd(key Key) {
 	}
 }
 
-// sync is Sync, and returns the keys whose watches it has ended.
+// sync is Sync, and returns the keys of the ended watches.
 func (w *Watches) sync(owner trigger.Owner, client metadata.Interface, keys iter.Seq[Key]) (ended []Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -39,7 +39,7 @@ func (c *countingReader) Get(ctx context.Context, key client.ObjectKey, obj clie
 	return c.Reader.Get(ctx, key, obj, opts...)
 }
 
-// pages is a cluster whose namespaces have a number of ConfigMaps of the VidraResource bank.
+// pages is a cluster with a number of ConfigMaps of the VidraResource bank in each namespace.
 type pages int
 
 func (pages) Name() string { return "" }

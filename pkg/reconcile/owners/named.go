@@ -335,7 +335,7 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 	return latest.all, nil
 }
 
-// forgetGone forgets the manifests of VidraResources that a list and the cache lack. No reconcile forgets those of other shards.
+// forgetGone forgets the manifests of VidraResources outside of a list and the cache: no reconcile forgets them for another shard.
 func (n *Named) forgetGone(ctx context.Context, latest listing) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
