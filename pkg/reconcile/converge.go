@@ -229,7 +229,7 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 	}
 	s.plan.PendingEvents = rest
 	now := len(rest) > noted || len(p.plan.PendingDrift) > 0 || s.plan.Read.Again || o.Problem != nil || o.Drift != nil || o.Entry == nil ||
-		o.Contention.Contended() || !equality.Semantic.DeepEqual(before.Entry, o.Entry) || o.Additions != before.Additions ||
+		!equality.Semantic.DeepEqual(before.Entry, o.Entry) || o.Additions != before.Additions ||
 		!slices.Equal(o.Remarks.Warnings, before.Remarks.Warnings)
 	switch {
 	case now:

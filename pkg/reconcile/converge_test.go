@@ -333,6 +333,45 @@ func TestDelayedHealBesideAReconcile(t *testing.T) {
 	})
 }
 
+// TestReportOfContendedHeals: the begin of a contention is reported at once, and its later heals together: a reconcile for each of them, of
+// all objects, costs more than the heal.
+func TestReportOfContendedHeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjectLoop(t, colors("a", "b"), func(o *objectLoop) {
+			vr := o.get(t)
+			vr.Spec.Drift.HealsPerMinute = 2
+			require.NoError(t, o.client.Update(t.Context(), vr))
+		})
+		reconciles := priorityqueue.New[reconcile.Request](t.Name())
+		t.Cleanup(reconciles.ShutDown)
+		require.NoError(t, o.Trigger.Source().Start(t.Context(), reconciles))
+		pending := func() int { synctest.Wait(); return reconciles.Len() }
+		heal := func() {
+			o.deleted(t, "a")
+			o.work(t)
+			time.Sleep(time.Millisecond)
+		}
+		for range 2 {
+			heal()
+			require.Zero(t, pending(), "its count waits")
+		}
+		heal()
+		require.Equal(t, 1, pending(), "the contention begins")
+		request, _, _ := reconciles.GetWithPriority()
+		reconciles.Done(request)
+		o.mustPass(t)
+		require.Equal(t, v1alpha1.ObjectContended, o.get(t).Status.ManagedResources[0].State)
+		for range 5 {
+			heal()
+			require.Zero(t, pending(), "the status shows nothing new but the count")
+		}
+		time.Sleep(plan.HealFlush)
+		require.Equal(t, 1, pending())
+		o.mustPass(t)
+		require.EqualValues(t, 8, o.get(t).Status.Drift.Heals)
+	})
+}
+
 // attempt has the VidraResource reconciled, which may continue without a worker.
 func (l *lab) attempt(t *testing.T) {
 	t.Helper()
