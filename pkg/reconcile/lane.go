@@ -47,6 +47,9 @@ func (l *lane) apart(do func()) {
 	do()
 }
 
+// yield lets waiting heals begin between two steps of a reconcile that take milliseconds for thousands of objects.
+func (l *lane) yield() { l.apart(func() {}) }
+
 // waitLocked waits until a condition holds, which the end of a heal may bring about. mu must be held.
 func (l *lane) waitLocked(done func() bool) {
 	if l.ended == nil {

@@ -163,6 +163,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.watch(ctx)
 	p.recoverInventory()
 	p.forgetRefusals(ctx)
+	p.state.lane.yield()
 	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.source == nil)
 	p.backstop().Compare(ctx, causes)
 	p.plan.HoldContended(causes)
@@ -193,6 +194,7 @@ func (p *pass) carryOut(ctx context.Context, todo plan.Plan) (plan.Plan, error) 
 		return todo, nil
 	}
 	p.recorder().RecordBlocked(todo)
+	p.state.lane.yield()
 	if todo.Prune = p.plan.KeepUntilApplied(todo.Prune); len(todo.Prune) > 0 {
 		todo.Prune = p.plan.RestRemovals(p.plan.SettleRemovals(todo.Prune, p.removalDelay(ctx)))
 		p.awaitHeals(todo.Prune)

@@ -69,12 +69,16 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	p.plan.EndContentions()
 	if o.Stalled == nil && o.Blocked == nil && !o.Deleting {
 		p.plan.RecordOthers()
+		s.lane.yield()
 		p.readHealth(ctx)
 		p.plan.Checkup()
 		o.Health = s.plan.Health
 	}
 	p.forgetAdditions()
 	o.Source, o.Waiting = p.source, p.waiting
+	s.lane.yield()
+	changes, before, revision := s.plan.PendingEvents, s.plan.Status, p.revisionStatus()
+	s.plan.PendingEvents = nil // the changes that heals note from now on follow the next status
 	p.recorder().Conclusion(&o)
 	p.awaitRefused(p.awaitRights(o.All))
 	s.plan.Objects.ForgetUnused()
@@ -86,8 +90,6 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
 	}
 	next := plan.Earliest(wakes)
-	changes, before, revision := s.plan.PendingEvents, s.plan.Status, p.revisionStatus()
-	s.plan.PendingEvents = nil // the changes that heals note from now on follow the next status
 	writes := s.plan.Schedule.FlushDue(p.plan.Now)
 	var after v1alpha1.VidraResourceStatus
 	var foreign *v1alpha1.VidraResourceStatus
@@ -118,7 +120,10 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		return reconcile.Result{}, p.withdraw(ctx)
 	}
 	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift})
-	p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), p.before, s.plan.Status, changes)
+	reported := s.plan.Status
+	s.lane.apart(func() { // thousands of changes take tens of milliseconds
+		p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), p.before, reported, changes)
+	})
 	ctrllog.FromContext(ctx).V(1).Info("Reconciled", "next", next.At, "why", next.Why)
 	return p.plan.Requeue(next), nil
 }

@@ -153,14 +153,13 @@ func (s *Objects) ordered() []*Object {
 			waiting[u.ID] = false
 		}
 	}
-	var removed []*Object
+	slices.SortFunc(s.Others, func(a, b *Object) int { return CompareForRemoval(a.ID, b.ID) }) // they stay sorted, so that the next call is fast
 	for _, o := range s.Others {
 		if _, waits := waiting[o.ID]; o.Entry != nil && !waits {
-			removed = append(removed, o)
+			all = append(all, o)
 		}
 	}
-	slices.SortFunc(removed, func(a, b *Object) int { return CompareForRemoval(a.ID, b.ID) })
-	return append(all, removed...)
+	return all
 }
 
 // Subjects returns the objects of the manifest, with the objects of unserved kinds.
