@@ -331,20 +331,24 @@ func (f *forecaster) locate(ctx context.Context, found *Forecast) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]object.Identity, 0, len(found.Fields))
-	for i := range found.Fields {
-		ids = append(ids, found.Fields[i].id())
-	}
-	all, err := desired.LocateAll(f.differ.runner.VR, parts, ids)
+	parsed, err := desired.Parse(f.differ.runner.VR, parts)
 	if err != nil {
 		return err
 	}
 	places := map[object.Identity]*located{}
-	for id, at := range all {
-		places[id] = &located{located: at, vr: f.differ.runner.VR}
-	}
 	for i := range found.Fields {
-		if at := places[ids[i]]; at != nil {
+		id := found.Fields[i].id()
+		at, known := places[id]
+		if !known {
+			switch is, err := parsed.Locate(id); {
+			case err != nil:
+				return err
+			case is != nil:
+				at = &located{located: is, vr: f.differ.runner.VR}
+			}
+			places[id] = at
+		}
+		if at != nil {
 			found.Fields[i].Place = at.place(found.Fields[i].tokens...)
 		}
 	}

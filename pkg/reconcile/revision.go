@@ -179,8 +179,8 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision st
 	s.plan.Read.Generation, s.manifest.behind = p.plan.VR.Generation, true
 	s.read.succeeded(got)
 	ids := s.identities(p.plan.VR)
-	if waiting, err := desired.Identities(p.plan.VR, got.Parts); err == nil {
-		ids = append(ids, waiting...) // both want their objects to stay
+	if waiting, err := desired.Parse(p.plan.VR, got.Parts); err == nil {
+		ids = slices.AppendSeq(ids, waiting.Identities()) // both want their objects to stay
 	}
 	p.reconciler.named.Note(p.plan.VR, got.Versions, ids)
 	return true

@@ -1,7 +1,9 @@
 package desired
 
 import (
-	"slices"
+	"iter"
+	"maps"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -20,43 +22,55 @@ type Located struct {
 	stringData map[string]any
 }
 
-// Locate finds an object in the parts of the manifest of a VidraResource; nil if it is absent. It
-// fails for an unreadable manifest or unreadable ignore rules. It need not know how the kind is served: an object without
-// a namespace is found for the default namespace, and for no namespace.
-func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Located, error) {
-	found, err := LocateAll(vr, parts, []object.Identity{id})
-	return found[id], err
+// Parsed is a manifest whose objects are found by their identities. It need not know how the kinds are served: an object without
+// a namespace has the identity in the default namespace, and the one without a namespace. It is safe for concurrent use.
+type Parsed struct {
+	parts []Part
+	// objects has the first object of each identity.
+	objects map[object.Identity]manifest.Object
+	rules   func() (rules, error)
 }
 
-// LocateAll is Locate for several objects, with one parse of the manifest. Absent objects are left out.
-func LocateAll(vr *v1alpha1.VidraResource, parts []Part, ids []object.Identity) (map[object.Identity]*Located, error) {
-	parsed, err := parse(parts)
+// Parse parses the parts of the manifest of a VidraResource. It fails for an unreadable manifest.
+func Parse(vr *v1alpha1.VidraResource, parts []Part) (*Parsed, error) {
+	all, err := parse(parts)
 	if err != nil {
 		return nil, err
 	}
-	first := map[object.Identity]manifest.Object{} // the first object of each identity
-	for _, obj := range parsed {
+	p := &Parsed{parts: parts, objects: make(map[object.Identity]manifest.Object, 2*len(all)), rules: sync.OnceValues(func() (rules, error) { return rulesOf(vr) })}
+	for _, obj := range all {
 		for _, id := range identities(vr, object.IdentityIn(obj.Unstructured)) {
-			if _, known := first[id]; !known {
-				first[id] = obj
+			if _, known := p.objects[id]; !known {
+				p.objects[id] = obj
 			}
 		}
 	}
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id object.Identity) bool { return first[id].Unstructured == nil })
-	all := make(map[object.Identity]*Located, len(ids))
-	if len(ids) == 0 {
-		return all, nil
+	return p, nil
+}
+
+// Identities returns the identities of the objects, in no order.
+func (p *Parsed) Identities() iter.Seq[object.Identity] { return maps.Keys(p.objects) }
+
+// Locate finds an object; nil if it is absent. It fails for unreadable ignore rules.
+func (p *Parsed) Locate(id object.Identity) (*Located, error) {
+	obj, found := p.objects[id]
+	if !found {
+		return nil, nil //nolint:nilnil // an absent object is no failure
 	}
-	rules, err := rulesOf(vr)
+	rules, err := p.rules()
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		if all[id] == nil {
-			all[id] = locatedIn(parts, first[id], id, rules)
-		}
+	return locatedIn(p.parts, obj, id, rules), nil
+}
+
+// Locate is Parse, and Locate for one object.
+func Locate(vr *v1alpha1.VidraResource, parts []Part, id object.Identity) (*Located, error) {
+	p, err := Parse(vr, parts)
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	return p.Locate(id)
 }
 
 // locatedIn returns an object of a manifest as Locate does. obj stays as it is.

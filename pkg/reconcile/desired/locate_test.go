@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,11 +49,17 @@ func TestLocateFindsIgnoreRules(t *testing.T) {
 
 	first, second := id, id
 	first.Namespace, second.Name = "", "other"
-	all, err := LocateAll(vr, []Part{{text: string(text)}}, []object.Identity{id, first, second, id})
+	parsed, err := Parse(vr, []Part{{text: string(text)}})
 	require.NoError(t, err)
-	require.Equal(t, found, all[id])
-	require.NotNil(t, all[first], "its kind may have no namespace")
-	require.Len(t, all, 2, "the absent one is left out")
+	for want, of := range map[object.Identity]string{id: "as before", first: "its kind may have no namespace"} {
+		is, err := parsed.Locate(want)
+		require.NoError(t, err)
+		require.NotNil(t, is, of)
+	}
+	absent, err := parsed.Locate(second)
+	require.NoError(t, err)
+	require.Nil(t, absent)
+	require.ElementsMatch(t, []object.Identity{id, first}, slices.Collect(parsed.Identities()))
 
 	vr.Spec.Drift.Ignore[0].Paths = []string{"spec"}
 	_, err = Locate(vr, []Part{{text: string(text)}}, id)

@@ -103,20 +103,6 @@ func inName(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-'
 }
 
-// Identities returns the identities that the objects of parts have if their kinds are namespaced, and the identities that they have
-// if their kinds are cluster-scoped. It fails for an unreadable manifest.
-func Identities(vr *v1alpha1.VidraResource, parts []Part) ([]object.Identity, error) {
-	parsed, err := parse(parts)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]object.Identity, 0, 2*len(parsed))
-	for _, obj := range parsed {
-		all = append(all, identities(vr, object.IdentityIn(obj.Unstructured))...)
-	}
-	return all, nil
-}
-
 // identities returns the identities of an object whose kind may be namespaced or cluster-scoped. id has the namespace in the manifest.
 func identities(vr *v1alpha1.VidraResource, id object.Identity) []object.Identity {
 	namespaced, not := id, id

@@ -8,8 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -74,6 +77,10 @@ type Finder struct {
 	// IsSame reports whether an object is also the object of its name at the destination of a VidraResource, which is another
 	// URL.
 	IsSame func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error)
+
+	// mu guards manifests, which are the last readings of the manifests of other VidraResources, by name.
+	mu        sync.Mutex
+	manifests map[string]*manifestRead
 }
 
 // Identified returns the receivers whose object this is, the most certain ones first. The cluster of a receiver is asked for
@@ -108,14 +115,56 @@ func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *u
 	lookup.next()
 	for i := range all {
 		if vr, _, err := lookup.Get(ctx, all[i].Name); err == nil && vr != nil {
-			id := object.IdentityIn(live)
-			all[i].Leaving = !vr.DeletionTimestamp.IsZero() || !a.Named.Names(ctx, vr, id)
+			id, is := object.IdentityIn(live), a.manifestOf(ctx, vr)
+			all[i].Leaving = !vr.DeletionTimestamp.IsZero() || !a.Named.names(vr, is, id)
 			if !all[i].Leaving {
-				all[i].wanted = a.Named.wanted(ctx, vr, id)
+				all[i].wanted = is.wanted(id)
 			}
 		}
 	}
 	return all, err
+}
+
+// manifestFor is the time for which a manifest counts that was read for another conflict: thousands of objects may conflict with one VidraResource.
+const manifestFor = time.Second
+
+// manifestRead is a manifest that was read for a conflict.
+type manifestRead struct {
+	once       sync.Once
+	uid        types.UID
+	generation int64
+	ended      time.Time
+	reading    reading
+}
+
+// manifestOf returns the manifest of a VidraResource, as it was read at most manifestFor ago. Conflicts at the same time share one reading.
+func (a *Finder) manifestOf(ctx context.Context, vr *v1alpha1.VidraResource) reading {
+	for {
+		a.mu.Lock()
+		if a.manifests == nil {
+			a.manifests = map[string]*manifestRead{}
+		}
+		m := a.manifests[vr.Name]
+		if m == nil {
+			m = &manifestRead{uid: vr.UID, generation: vr.Generation}
+			a.manifests[vr.Name] = m
+		}
+		a.mu.Unlock()
+		read := false
+		m.once.Do(func() {
+			m.reading = a.Named.read(ctx, vr)
+			m.reading.objects() //nolint:errcheck // it is parsed here, so that the time counts from its end
+			m.ended, read = time.Now(), true
+		})
+		if m.uid == vr.UID && m.generation == vr.Generation && (read || time.Since(m.ended) < manifestFor) {
+			return m.reading
+		}
+		a.mu.Lock()
+		if a.manifests[vr.Name] == m {
+			delete(a.manifests, vr.Name)
+		}
+		a.mu.Unlock()
+	}
 }
 
 // CoOwners returns the other VidraResources that own an object. The marks on the object,

@@ -1,9 +1,12 @@
 package owners
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -252,4 +257,46 @@ func TestCrowded(t *testing.T) {
 		others = append(others, CoOwner{Name: fmt.Sprintf("v%d", i)})
 	}
 	require.ErrorContains(t, Crowded(others), "16 VidraResources own it already, and an object has 16 owners at most: take it out of this manifest, or out of that of v0, v1, ")
+}
+
+// TestConflictsShareAReading: a copied VidraResource conflicts about each of its objects. The manifest of the other one is read once a second for all of them, and
+// again for each change.
+func TestConflictsShareAReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{ManifestFrom: []v1alpha1.ManifestSource{{Kind: "ConfigMap", Namespace: "shop", Name: "source"}}}}
+		api.Name, api.UID, api.Generation = "api", "1", 1
+		api.Status.ObservedGeneration = 1
+		api.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page", UID: "a"}}
+		reads := 0
+		greeting := "hello"
+		a := &Finder{
+			Claimant: Claimant{Owner: trigger.Owner{Name: "web"}, Manager: "vidra/web"}, Index: trigger.NewIndex(),
+			VidraResources: &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"api": api}},
+			Named: &Named{Sources: &source.Watches{}, Parts: func(context.Context, *v1alpha1.VidraResource) ([]desired.Part, error) {
+				reads++
+				time.Sleep(2 * manifestFor) // a large one
+				return []desired.Part{desired.NewPart("source", strings.NewReplacer("hello", greeting, "name: page", "name: page\n  namespace: shop").Replace(fixture.ConfigMapText), false)}, nil
+			}},
+		}
+		live := fixture.LiveConfigMap("a", nil, "vidra/web", "vidra/api")
+		conflict := func() string {
+			owners, err := a.Conflicting(t.Context(), trigger.ObjectKey{Namespace: "shop", Name: "page"}, live)
+			require.NoError(t, err)
+			require.Len(t, owners, 1)
+			require.False(t, owners[0].Leaving)
+			value, _, _ := unstructured.NestedString(owners[0].wanted.Object, "data", "greeting")
+			return value
+		}
+		for range 16 {
+			require.Equal(t, "hello", conflict())
+		}
+		require.Equal(t, 1, reads, "the conflicts share it")
+		greeting = "bye"
+		time.Sleep(manifestFor)
+		require.Equal(t, "bye", conflict(), "it is read again")
+		greeting = "again"
+		api.Generation = 2
+		require.Equal(t, "again", conflict(), "another generation has another manifest")
+		require.Equal(t, 3, reads)
+	})
 }

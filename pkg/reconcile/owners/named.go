@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -88,13 +89,13 @@ type Receiver struct {
 var seed = maphash.MakeSeed()
 
 // hashes returns the sorted hashes of identities.
-func hashes(ids []object.Identity) []uint64 {
-	all := make([]uint64, len(ids))
-	for i, id := range ids {
-		all[i] = maphash.Comparable(seed, id)
+func hashes(ids iter.Seq[object.Identity]) []uint64 {
+	var all []uint64
+	for id := range ids {
+		all = append(all, maphash.Comparable(seed, id))
 	}
 	slices.Sort(all)
-	return all
+	return slices.Clip(all)
 }
 
 // has reports whether the manifest names an object.
@@ -105,7 +106,7 @@ func (m manifest) has(id object.Identity) bool {
 
 // Note notes the objects that the manifest of a VidraResource names, as a reconcile read it from its sources.
 func (n *Named) Note(vr *v1alpha1.VidraResource, sources map[source.Key]string, ids []object.Identity) {
-	n.note(vr, manifest{vr.UID, vr.Generation, sources, hashes(ids)})
+	n.note(vr, manifest{vr.UID, vr.Generation, sources, hashes(slices.Values(ids))})
 }
 
 func (n *Named) note(vr *v1alpha1.VidraResource, m manifest) {
@@ -133,7 +134,7 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 		if !vr.DeletionTimestamp.IsZero() {
 			return
 		}
-		named, parsed, err := n.naming(ctx, vr, ids)
+		named, parsed, err := n.naming(vr, n.read(ctx, vr), ids)
 		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !isAt(vr, at)}
 		for _, id := range ids {
 			if is := named(id); is || err != nil {
@@ -179,10 +180,47 @@ func (n *Named) visit(ctx context.Context, owner string, since time.Time, visit 
 	return nil
 }
 
+// reading is the manifest of a VidraResource, which is read when its parts are first asked for, and parsed when its objects are. It is safe for
+// concurrent use.
+type reading struct {
+	parts   func() ([]desired.Part, error)
+	objects func() (*desired.Parsed, error)
+}
+
+// read returns the manifest of a VidraResource. Its objects are those of the parts that can be read.
+func (n *Named) read(ctx context.Context, vr *v1alpha1.VidraResource) reading {
+	parts := sync.OnceValues(func() ([]desired.Part, error) { return n.partsOf(ctx, vr) })
+	return reading{parts, sync.OnceValues(func() (*desired.Parsed, error) {
+		all, _ := parts()
+		return desired.Parse(vr, all)
+	})}
+}
+
 // Names reports whether a VidraResource has an object in its manifest, or may have.
 func (n *Named) Names(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) bool {
-	named, _, err := n.naming(ctx, vr, []object.Identity{id})
+	return n.names(vr, n.read(ctx, vr), id)
+}
+
+// names is Names for a manifest that may have been read before.
+func (n *Named) names(vr *v1alpha1.VidraResource, is reading, id object.Identity) bool {
+	named, _, err := n.naming(vr, is, []object.Identity{id})
 	return err != nil || named(id)
+}
+
+// wanted returns an object as a manifest has it; nil if the object is absent or the manifest unreadable.
+func (r reading) wanted(id object.Identity) *unstructured.Unstructured {
+	if _, unread := r.parts(); unread != nil {
+		return nil
+	}
+	objects, err := r.objects()
+	if err != nil {
+		return nil
+	}
+	located, err := objects.Locate(id)
+	if err != nil || located == nil {
+		return nil
+	}
+	return located.Object.Unstructured
 }
 
 // compare orders certain receivers before others, then by name.
@@ -204,7 +242,7 @@ const manyNames = 64
 
 // naming returns the function that reports whether a VidraResource has one of ids in its manifest. An unparsable
 // manifest has the objects that it mentions. The error is the reason for which it may have more than the function reports.
-func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
+func (n *Named) naming(vr *v1alpha1.VidraResource, is reading, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
 	n.mu.Lock()
 	m, known := n.manifests[vr.Name]
 	n.mu.Unlock()
@@ -215,7 +253,7 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 		has, err := ofRevision(vr)
 		return has, true, err
 	}
-	parts, unread := n.partsOf(ctx, vr)
+	parts, unread := is.parts()
 	if unread != nil && known && m.uid == vr.UID && m.generation == vr.Generation { // Vidra keeps the objects of the last read
 		if source.IsEmpty(unread) {
 			return m.has, true, nil
@@ -228,14 +266,14 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, ids []ob
 	if len(ids) < manyNames && !slices.ContainsFunc(ids, mentions) {
 		return func(object.Identity) bool { return false }, true, unread
 	}
-	all, err := desired.Identities(vr, parts)
+	all, err := is.objects()
 	if err != nil {
 		may := func(id object.Identity) bool {
 			return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.MayHave(vr, id) })
 		}
 		return may, false, unread // its reconcile reports the error
 	}
-	m = manifest{uid: vr.UID, generation: vr.Generation, objects: hashes(all)}
+	m = manifest{uid: vr.UID, generation: vr.Generation, objects: hashes(all.Identities())}
 	if len(vr.Spec.ManifestFrom) == 0 {
 		n.note(vr, m)
 	}
@@ -265,19 +303,6 @@ func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desi
 
 // readTimeout is the time for the parts of one other VidraResource: the server of an artifact, which may be one of another tenant, takes its own.
 const readTimeout = 5 * time.Second
-
-// wanted returns an object as the manifest of a VidraResource has it; nil if the object is absent or the manifest unreadable.
-func (n *Named) wanted(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) *unstructured.Unstructured {
-	parts, err := n.partsOf(ctx, vr)
-	if err != nil {
-		return nil
-	}
-	located, err := desired.Locate(vr, parts, id)
-	if err != nil || located == nil {
-		return nil
-	}
-	return located.Object.Unstructured
-}
 
 // current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts.
 func (n *Named) current(m manifest, vr *v1alpha1.VidraResource) bool {

@@ -178,17 +178,19 @@ func (c *Client) documents(ctx context.Context, vr *v1alpha1.VidraResource) (map
 	if err != nil || parts == nil {
 		return nil, err
 	}
-	ids := make([]object.Identity, 0, len(vr.Status.ManagedResources))
-	for i := range vr.Status.ManagedResources {
-		ids = append(ids, object.IdentityOf(&vr.Status.ManagedResources[i]))
-	}
-	found, err := desired.LocateAll(vr, parts, ids)
+	parsed, err := desired.Parse(vr, parts)
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[object.Identity]*unstructured.Unstructured, len(found))
-	for id, at := range found {
-		all[id] = at.Object.Unstructured
+	all := make(map[object.Identity]*unstructured.Unstructured, len(vr.Status.ManagedResources))
+	for i := range vr.Status.ManagedResources {
+		id := object.IdentityOf(&vr.Status.ManagedResources[i])
+		switch at, err := parsed.Locate(id); {
+		case err != nil:
+			return nil, err
+		case at != nil:
+			all[id] = at.Object.Unstructured
+		}
 	}
 	return all, nil
 }
