@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,21 +32,14 @@ func (f Field) Pointer() string {
 // is the applied one, and nil if it is unknown. known is the decision about the object before FieldsOf adds obj to it.
 func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[string]any, known Disclosure) (leaves, above []Field) {
 	withheld := known.With(obj).Withholds()
-	var walk func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string, known bool)
-	walk = func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string, known bool) {
+	var walk func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string)
+	walk = func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string) {
 		for _, element := range elements(set) {
 			p := slices.Concat(path, fieldpath.Path{element})
 			field := Field{Path: render(p, withheld)}
-			var child *node
-			var token string
-			found := false
-			if known {
-				child, token, found = at.configured(element, true)
-			}
+			child, token, found := at.configured(element, true)
 			if found {
 				field.Tokens = append(slices.Clone(tokens), token)
-			} else {
-				child = &node{}
 			}
 			below, nested := set.Children.Get(element)
 			if !nested {
@@ -55,10 +47,10 @@ func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[
 				continue
 			}
 			above = append(above, field)
-			walk(below, child, p, field.Tokens, found)
+			walk(below, child, p, field.Tokens)
 		}
 	}
-	walk(setOf(applied(obj, manager)), &node{live: configuration}, nil, nil, configuration != nil)
+	walk(setOf(applied(obj, manager)), &node{live: configuration}, nil, nil)
 	return leaves, above
 }
 
@@ -98,10 +90,10 @@ func WritersOf(obj *unstructured.Unstructured) Writers {
 	owned := map[string][]Writer{}
 	for r := range records(obj) {
 		writer := Writer{Manager: r.text("manager"), Operation: r.text("operation"), Subresource: r.text("subresource"), Time: r.time()}
-		var walk func(set *fieldpath.Set, at any, tokens []string)
-		walk = func(set *fieldpath.Set, at any, tokens []string) {
+		var walk func(set *fieldpath.Set, at *node, tokens []string)
+		walk = func(set *fieldpath.Set, at *node, tokens []string) {
 			for _, element := range elements(set) {
-				token, value, found := liveChild(at, element)
+				child, token, found := at.configured(element, false)
 				if !found {
 					continue // the manager wrote it through another version of the kind
 				}
@@ -112,11 +104,11 @@ func WritersOf(obj *unstructured.Unstructured) Writers {
 				}
 				if below, nested := set.Children.Get(element); nested {
 					inner[key] = true
-					walk(below, value, path)
+					walk(below, child, path)
 				}
 			}
 		}
-		walk(setOf(r.fields()), obj.Object, nil)
+		walk(setOf(r.fields()), &node{live: obj.Object}, nil)
 	}
 	for key, writers := range owned {
 		w.owners[key] = writers
@@ -145,19 +137,3 @@ func (w Writers) OwnsWhole(path ...string) bool { return w.atomic[pathKey(path)]
 
 // pathKey is a path as the key of a map.
 func pathKey(path []string) string { return Field{Tokens: path}.Pointer() }
-
-// liveChild is the child of a value that an element of a path selects, and its name or index.
-func liveChild(at any, element fieldpath.PathElement) (token string, value any, found bool) {
-	if element.FieldName != nil {
-		m, _ := at.(map[string]any)
-		value, found = m[*element.FieldName]
-		return *element.FieldName, value, found
-	}
-	list, _ := at.([]any)
-	for i, item := range list {
-		if element.Index != nil && *element.Index == i || element.Index == nil && selects(element, item) {
-			return strconv.Itoa(i), item, true
-		}
-	}
-	return "", nil, false
-}

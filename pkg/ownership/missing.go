@@ -3,7 +3,6 @@ package ownership
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -231,29 +230,6 @@ func keyIn(item map[string]any, names []string) value.FieldList {
 	}
 	key.Sort()
 	return key
-}
-
-// configured is the value of a configuration at an element, with its name or index there. An item may leave out keys that have
-// a default: then defaulted reports whether it is the selected one.
-func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child *node, token string, found bool) {
-	v, found := n.child(element)
-	if element.FieldName != nil {
-		return &node{live: v}, *element.FieldName, found
-	}
-	list, _ := n.live.([]any)
-	matches := selects
-	if !found && !defaulted {
-		return nil, "", false
-	}
-	if !found {
-		matches = maySelect
-	}
-	for i, item := range list {
-		if matches(element, item) {
-			return &node{live: item}, strconv.Itoa(i), true
-		}
-	}
-	return nil, "", false
 }
 
 // isScalar reports whether a value is anything but a map or a list.

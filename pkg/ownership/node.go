@@ -1,6 +1,8 @@
 package ownership
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -14,8 +16,8 @@ const scanned = 16
 // node finds the children of one live value.
 type node struct {
 	live any
-	// index has the items of a long list by their keys; nil until it is needed.
-	index map[itemKey]any
+	// index has the places of the items of a long list by their keys; nil until it is needed.
+	index map[itemKey]int
 	// names are the keys of index; empty for a set.
 	names itemNames
 }
@@ -65,8 +67,11 @@ func plainKey(key string) (name, text string, ok bool) {
 func (n *node) item(name, text string) (any, bool) {
 	list, _ := n.live.([]any)
 	if len(list) > scanned {
-		if item, found, indexed := n.lookUp(list, itemNames{name}, itemKey{keyValue(text)}); indexed {
-			return item, found
+		if i, found, indexed := n.lookUp(list, itemNames{name}, itemKey{keyValue(text)}); indexed {
+			if !found {
+				return nil, false
+			}
+			return list[i], true
 		}
 	}
 	for _, item := range list {
@@ -84,25 +89,46 @@ func (n *node) child(element fieldpath.PathElement) (any, bool) {
 		return n.field(*element.FieldName)
 	}
 	list, _ := n.live.([]any)
-	if i := element.Index; i != nil {
-		if *i < 0 || *i >= len(list) {
-			return nil, false
-		}
-		return list[*i], true
+	i, found := n.place(list, element)
+	if !found {
+		return nil, false
+	}
+	return list[i], true
+}
+
+// place is the index of the item of a list that element selects. list is the value of n.
+func (n *node) place(list []any, element fieldpath.PathElement) (i int, found bool) {
+	if element.Index != nil {
+		return *element.Index, *element.Index >= 0 && *element.Index < len(list)
 	}
 	if len(list) > scanned {
 		if names, key, ok := keyOfElement(element); ok {
-			if item, found, indexed := n.lookUp(list, names, key); indexed {
-				return item, found
+			if i, found, indexed := n.lookUp(list, names, key); indexed {
+				return i, found
 			}
 		}
 	}
-	for _, item := range list {
-		if selects(element, item) {
-			return item, true
-		}
+	i = slices.IndexFunc(list, func(item any) bool { return selects(element, item) })
+	return i, i >= 0
+}
+
+// configured is the value of a configuration at an element, with its name or index there. An item may leave out keys that have
+// a default: then defaulted reports whether it is the selected one.
+func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child *node, token string, found bool) {
+	if element.FieldName != nil {
+		v, found := n.field(*element.FieldName)
+		return &node{live: v}, *element.FieldName, found
 	}
-	return nil, false
+	list, _ := n.live.([]any)
+	i, found := n.place(list, element)
+	if !found && defaulted {
+		i = slices.IndexFunc(list, func(item any) bool { return maySelect(element, item) })
+		found = i >= 0
+	}
+	if !found {
+		return &node{}, "", false
+	}
+	return &node{live: list[i]}, strconv.Itoa(i), true
 }
 
 // selects reports whether element is the key of item, or in a set its value.
@@ -128,19 +154,47 @@ func sameKey(got any, want value.Value) bool {
 	return isZero(got) && isZero(want.Unstructured()) || value.Equals(value.NewValueInterface(got), want)
 }
 
+// configuredKey is configured for the key of a tree. The API server writes the defaults of the keys that an item leaves out into it.
+func (n *node) configuredKey(key string) (child *node, token string, found bool) {
+	element, err := fieldpath.DeserializePathElement(key)
+	if err != nil { // "." is none
+		return nil, "", false
+	}
+	return n.configured(element, true)
+}
+
+// maySelect is like selects, for an item that may omit keys with a default.
+func maySelect(element fieldpath.PathElement, item any) bool {
+	m, ok := item.(map[string]any)
+	if !ok || element.Key == nil {
+		return false
+	}
+	present := 0
+	for _, field := range *element.Key {
+		got, found := m[field.Name]
+		if found && !sameKey(got, field.Value) {
+			return false
+		}
+		if found {
+			present++
+		}
+	}
+	return present > 0
+}
+
 // isZero reports whether a server may leave out a key that has a value.
 func isZero(v any) bool { return isScalar(v) && isEmpty(v) }
 
 // lookUp finds the items of selects through the index. It reports indexed false if the index was made for other names.
-func (n *node) lookUp(list []any, names itemNames, key itemKey) (item any, found, indexed bool) {
+func (n *node) lookUp(list []any, names itemNames, key itemKey) (i int, found, indexed bool) {
 	if n.index == nil {
 		n.names, n.index = names, indexOf(list, names)
 	}
 	if n.names != names {
-		return nil, false, false
+		return 0, false, false
 	}
-	item, found = n.index[key]
-	return item, found, true
+	i, found = n.index[key]
+	return i, found, true
 }
 
 // keyOfElement is the key of element in an index; ok reports whether an index can have it.
@@ -161,13 +215,11 @@ func keyOfElement(element fieldpath.PathElement) (names itemNames, key itemKey, 
 
 // indexOf indexes a list by the keys names, or as a set if names is empty. The
 // first of equal items counts, as in a scan.
-func indexOf(list []any, names itemNames) map[itemKey]any {
-	index := make(map[itemKey]any, len(list))
-	for _, item := range list {
+func indexOf(list []any, names itemNames) map[itemKey]int {
+	index := make(map[itemKey]int, len(list))
+	for i, item := range slices.Backward(list) {
 		if key, ok := keyOf(item, names); ok {
-			if _, taken := index[key]; !taken {
-				index[key] = item
-			}
+			index[key] = i
 		}
 	}
 	return index

@@ -3,7 +3,6 @@ package ownership
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,7 +16,7 @@ func SetBy(obj *unstructured.Unstructured, managers []string, configuration map[
 	var paths [][]string
 	for r := range records(obj) {
 		if slices.Contains(managers, r.text("manager")) {
-			paths = appendSet(paths, r.fields(), configuration, nil, nil)
+			paths = appendSet(paths, r.fields(), &node{live: configuration}, nil, nil)
 		}
 	}
 	return paths
@@ -25,9 +24,9 @@ func SetBy(obj *unstructured.Unstructured, managers []string, configuration map[
 
 // appendSet appends the leaves of fields that configuration has. keys are the names of the fields that identify it in its
 // list.
-func appendSet(paths [][]string, fields fieldsV1, configuration any, at []string, keys []string) [][]string {
+func appendSet(paths [][]string, fields fieldsV1, configuration *node, at []string, keys []string) [][]string {
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		child, token, found := configured(configuration, key)
+		child, token, found := configuration.configuredKey(key)
 		if !found || slices.Contains(keys, token) {
 			continue
 		}
@@ -57,12 +56,12 @@ func keysOf(key string) []string {
 // Whole cuts a path into an applied configuration, names and indexes, at the first part that manager owns as a whole in obj:
 // the fields of an atomic map or list have one owner together.
 func Whole(obj *unstructured.Unstructured, manager string, configuration map[string]any, path []string) []string {
-	fields, at := applied(obj, manager), any(configuration)
+	fields, at := applied(obj, manager), &node{live: configuration}
 	for i, token := range path {
 		var sub fieldsV1
 		owned := false
 		for key := range fields {
-			if child, name, found := configured(at, key); found && name == token {
+			if child, name, found := at.configuredKey(key); found && name == token {
 				sub, _ = fields[key].(map[string]any)
 				at, owned = child, true
 				break
@@ -79,51 +78,6 @@ func Whole(obj *unstructured.Unstructured, manager string, configuration map[str
 	return path
 }
 
-// configured is the value of a configuration at a key of a tree, with its name or index there. A key of a list item that the
-// configuration leaves out has its default: the API server writes it into the tree.
-func configured(configuration any, key string) (child any, token string, found bool) {
-	element, err := fieldpath.DeserializePathElement(key)
-	if key == "." || err != nil {
-		return nil, "", false
-	}
-	if element.FieldName != nil {
-		m, _ := configuration.(map[string]any)
-		child, found = m[*element.FieldName]
-		return child, *element.FieldName, found
-	}
-	list, _ := configuration.([]any)
-	if i := element.Index; i != nil && *i >= 0 && *i < len(list) {
-		return list[*i], strconv.Itoa(*i), true
-	}
-	for _, matches := range []func(fieldpath.PathElement, any) bool{selects, maySelect} {
-		for i, item := range list {
-			if matches(element, item) {
-				return item, strconv.Itoa(i), true
-			}
-		}
-	}
-	return nil, "", false
-}
-
-// maySelect is like selects, for an item that may omit keys with a default.
-func maySelect(element fieldpath.PathElement, item any) bool {
-	m, ok := item.(map[string]any)
-	if !ok || element.Key == nil {
-		return false
-	}
-	present := 0
-	for _, field := range *element.Key {
-		got, found := m[field.Name]
-		if found && !sameKey(got, field.Value) {
-			return false
-		}
-		if found {
-			present++
-		}
-	}
-	return present > 0
-}
-
 // ReleaseFields returns the managedFields of obj without the fields that manager releases: fields of the configuration that it
 // applied before that the next one lacks. An apply alone would remove such fields from the object if they have no other owner.
 // released reports whether any were released.
@@ -135,7 +89,7 @@ func ReleaseFields(obj *unstructured.Unstructured, manager string, before, after
 	for _, item := range list {
 		m, _ := item.(map[string]any)
 		if r := record(m); r.text("manager") == manager && r.applies() {
-			if releaseFields(r.fields(), before, after) {
+			if releaseFields(r.fields(), &node{live: before}, &node{live: after}) {
 				released = true
 			}
 			if len(r.fields()) == 0 {
@@ -148,10 +102,10 @@ func ReleaseFields(obj *unstructured.Unstructured, manager string, before, after
 }
 
 // releaseFields removes from fields the paths of before that after lacks.
-func releaseFields(fields fieldsV1, before, after any) (released bool) {
+func releaseFields(fields fieldsV1, before, after *node) (released bool) {
 	for key := range maps.Clone(fields) {
-		was, _, had := configured(before, key)
-		is, _, has := configured(after, key)
+		was, _, had := before.configuredKey(key)
+		is, _, has := after.configuredKey(key)
 		sub, _ := fields[key].(map[string]any)
 		switch {
 		case had && !has:
