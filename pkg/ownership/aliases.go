@@ -45,17 +45,15 @@ func WithAlias(obj *unstructured.Unstructured, manager string, tools Tools, conf
 		return nil, nil
 	}
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
-	parent, applied, other := droppedAccount(appliedIn(list, manager), obj.Object, configuration)
+	parent, name, other := droppedAccount(applied(obj, manager), obj.Object, configuration)
 	if other == "" {
 		return nil, nil
 	}
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		r := record(m)
+	for r := range recordsOf(list) {
 		fields := fieldsAt(r.fields(), parent)
 		switch _, owns := fields["f:"+other]; {
-		case r.text("manager") == manager && r.applies():
-			if fields["f:"+applied] != nil {
+		case r.appliedBy(manager):
+			if fields["f:"+name] != nil {
 				fields["f:"+other] = map[string]any{}
 			}
 		case !owns:
@@ -73,26 +71,13 @@ func WithAlias(obj *unstructured.Unstructured, manager string, tools Tools, conf
 func WithoutField(obj *unstructured.Unstructured, manager string, path []string) (managedFields []any, changed bool) {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
 	parent, name := path[:len(path)-1], "f:"+path[len(path)-1]
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		r := record(m)
-		if fields := fieldsAt(r.fields(), parent); r.text("manager") == manager && r.applies() && fields[name] != nil {
+	for r := range recordsOf(list) {
+		if fields := fieldsAt(r.fields(), parent); r.appliedBy(manager) && fields[name] != nil {
 			delete(fields, name)
 			changed = true
 		}
 	}
 	return list, changed
-}
-
-// appliedIn is the first tree that manager applied in a list of managedFields.
-func appliedIn(list []any, manager string) fieldsV1 {
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		if r := record(m); r.text("manager") == manager && r.applies() {
-			return r.fields()
-		}
-	}
-	return nil
 }
 
 // droppedAccount returns the parent of an account that fields have under one name, and configuration under none; no names without one.

@@ -57,11 +57,7 @@ func Of(obj *unstructured.Unstructured, manager string) (d Digest, recorded bool
 	e := encoders.Get().(*encoder)
 	fields := applied(obj, manager)
 	if fields != nil {
-		for r := range records(obj) {
-			if others := r.fields(); others != nil && (!r.applies() || r.text("manager") != manager) {
-				e.others = append(e.others, others)
-			}
-		}
+		e.others = appendOthers(e.others, obj, manager)
 		e.tag('o')
 		e.owned(fields, obj.Object)
 		return e.digest(), true

@@ -233,7 +233,7 @@ func entries(obj *unstructured.Unstructured, manager string) []*entry {
 		index++
 		switch e := (&entry{record: r, index: index, when: r.time()}); {
 		case r.text("manager") == beforeFirstApply || r.fields() == nil:
-		case r.text("manager") == manager && r.applies():
+		case r.appliedBy(manager):
 			e.ours = true
 			ours = append(ours, e)
 		default:

@@ -16,13 +16,7 @@ func Extract(obj *unstructured.Unstructured, manager string) (configuration *uns
 	if fields == nil {
 		return nil, false
 	}
-	var others []fieldsV1
-	for r := range records(obj) {
-		if f := r.fields(); f != nil && (!r.applies() || r.text("manager") != manager) {
-			others = append(others, f)
-		}
-	}
-	x := extractor{others: others}
+	x := extractor{others: appendOthers(nil, obj, manager)}
 	content, ok := x.mapping(fields, obj.Object)
 	if !ok {
 		return nil, false

@@ -24,6 +24,11 @@ type record map[string]any
 func records(obj *unstructured.Unstructured) iter.Seq[record] {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
+	return recordsOf(list)
+}
+
+// recordsOf are the valid entries of a list of managedFields.
+func recordsOf(list []any) iter.Seq[record] {
 	return func(yield func(record) bool) {
 		for _, item := range list {
 			if r, ok := item.(map[string]any); ok && !yield(r) {
@@ -69,6 +74,24 @@ func (r record) applies() bool {
 	return r.text("operation") == string(metav1.ManagedFieldsOperationApply) && r.text("subresource") == "" && r.fields() != nil
 }
 
+// appliedBy reports whether the entry comes from an apply of a manager to the object itself.
+func (r record) appliedBy(manager string) bool { return r.text("manager") == manager && r.applies() }
+
+// appliedWith is appliedBy for the managers with a prefix.
+func (r record) appliedWith(prefix string) bool {
+	return strings.HasPrefix(r.text("manager"), prefix) && r.applies()
+}
+
+// appendOthers appends the trees of all entries of obj except those that manager applied.
+func appendOthers(trees []fieldsV1, obj *unstructured.Unstructured, manager string) []fieldsV1 {
+	for r := range records(obj) {
+		if fields := r.fields(); fields != nil && !r.appliedBy(manager) {
+			trees = append(trees, fields)
+		}
+	}
+	return trees
+}
+
 // applied is the tree that manager applied to obj, or nil. Present API servers store one entry per applier, see
 // applies; of several, all would be ours.
 func applied(obj *unstructured.Unstructured, manager string) fieldsV1 {
@@ -76,7 +99,7 @@ func applied(obj *unstructured.Unstructured, manager string) fieldsV1 {
 	var more []fieldsV1
 	for r := range records(obj) {
 		switch {
-		case r.text("manager") != manager || !r.applies():
+		case !r.appliedBy(manager):
 		case first == nil:
 			first = r.fields()
 		default:
@@ -122,19 +145,11 @@ func setOf(fields fieldsV1) *fieldpath.Set {
 // with prefix, in the order of managedFields.
 func Managers(obj *unstructured.Unstructured, prefix string) []string {
 	var names []string
-	var seen map[string]bool // nil while there are few
+	seen := map[string]bool{}
 	for r := range records(obj) {
-		name := r.text("manager")
-		if !strings.HasPrefix(name, prefix) || !r.applies() || seen[name] || seen == nil && slices.Contains(names, name) {
-			continue
-		}
-		if names = append(names, name); seen != nil {
+		if name := r.text("manager"); r.appliedWith(prefix) && !seen[name] {
 			seen[name] = true
-		} else if len(names) > fewTrees {
-			seen = make(map[string]bool, 2*len(names))
-			for _, name := range names {
-				seen[name] = true
-			}
+			names = append(names, name)
 		}
 	}
 	return names
@@ -144,7 +159,7 @@ func Managers(obj *unstructured.Unstructured, prefix string) []string {
 func LastApplied(obj *unstructured.Unstructured, manager string) time.Time {
 	var last time.Time
 	for r := range records(obj) {
-		if at := r.time(); r.text("manager") == manager && r.applies() && at.After(last) {
+		if at := r.time(); r.appliedBy(manager) && at.After(last) {
 			last = at
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"slices"
 	"sort"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -121,12 +120,12 @@ func Others(obj *unstructured.Unstructured, prefix string, except ...string) Pat
 	var others []uint32
 	var applied []fieldsV1
 	for r := range records(obj) {
-		if len(applied) < maxApplied && r.applies() && strings.HasPrefix(r.text("manager"), prefix) {
+		if len(applied) < maxApplied && r.appliedWith(prefix) {
 			applied = append(applied, r.fields())
 		}
 	}
 	for r := range records(obj) {
-		if (!r.applies() || !strings.HasPrefix(r.text("manager"), prefix)) && !slices.Contains(except, r.text("manager")) {
+		if !r.appliedWith(prefix) && !slices.Contains(except, r.text("manager")) {
 			others = appendPaths(others, r.fields(), applied, 0)
 		}
 	}

@@ -88,7 +88,7 @@ func ReleaseFields(obj *unstructured.Unstructured, manager string, before, after
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
 	for _, item := range list {
 		m, _ := item.(map[string]any)
-		if r := record(m); r.text("manager") == manager && r.applies() {
+		if r := record(m); r.appliedBy(manager) {
 			if releaseFields(r.fields(), &node{live: before}, &node{live: after}) {
 				released = true
 			}
@@ -150,15 +150,13 @@ func Transfer(obj *unstructured.Unstructured, from, to string) []any {
 // ReleaseFields describes the write of the result.
 func Shared(obj *unstructured.Unstructured, from, to string, operation metav1.ManagedFieldsOperationType, except ...[]string) (managedFields []any, changed bool) {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "metadata", "managedFields") // a copy
-	var given map[string]any
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		r := record(m)
+	var given record
+	for r := range recordsOf(list) {
 		switch {
 		case r.text("manager") == to && r.text("operation") == string(operation) && r.text("subresource") == "":
 			return list, false
-		case r.text("manager") == from && r.applies():
-			given = runtime.DeepCopyJSON(m)
+		case r.appliedBy(from):
+			given = runtime.DeepCopyJSON(r)
 		}
 	}
 	if given == nil {
@@ -170,9 +168,9 @@ func Shared(obj *unstructured.Unstructured, from, to string, operation metav1.Ma
 		for i := range names {
 			names[i] = "f:" + names[i]
 		}
-		unstructured.RemoveNestedField(record(given).fields(), names...)
+		unstructured.RemoveNestedField(given.fields(), names...)
 	}
-	return append(list, given), true
+	return append(list, map[string]any(given)), true
 }
 
 // Without returns the managedFields of obj without the entries of manager. Its fields keep their

@@ -22,7 +22,7 @@ func RestoreEntries(live, before *unstructured.Unstructured, manager string) []a
 		now := maps.Clone(r)
 		switch {
 		case !there:
-		case r.text("manager") == manager && r.applies():
+		case r.appliedBy(manager):
 			now["fieldsV1"] = was["fieldsV1"]
 		case was.fields() != nil:
 			now["fieldsV1"] = treeOf(setOf(r.fields()).Union(setOf(was.fields())))

@@ -41,6 +41,8 @@ type search struct {
 	withheld bool
 	// recorded reports that Manager had an entry when the edit was found.
 	recorded bool
+	// lastApplied is when an apply of Manager last changed the object.
+	lastApplied time.Time
 	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit.
 	entries, owners []*entry
 	// editors are the entries of the managers that may have made the edit.
@@ -80,18 +82,8 @@ func (s *search) mayHaveAdded(e *entry) bool {
 	case manager == beforeFirstApply:
 		return s.undo.Scope > BesideRemoved
 	default:
-		return s.recorded && !e.when.Before(s.lastApplied())
+		return s.recorded && !e.when.Before(s.lastApplied)
 	}
-}
-
-// lastApplied is when an apply of Manager last changed the object.
-func (s *search) lastApplied() (last time.Time) {
-	for r := range records(s.live) {
-		if r.text("manager") == s.undo.Manager && r.applies() && r.time().After(last) {
-			last = r.time()
-		}
-	}
-	return last
 }
 
 // collectAll finds the additions of the editors. ours is the set of Manager.
@@ -200,7 +192,7 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 func (s *search) collectBelow() {
 	for _, r := range s.roots {
 		for _, e := range s.entries {
-			if e.ours || e == r.entry || e.record.text("subresource") != "" || e.record.applies() && strings.HasPrefix(e.record.text("manager"), s.undo.Prefix) {
+			if e.ours || e == r.entry || e.record.text("subresource") != "" || e.record.appliedWith(s.undo.Prefix) {
 				continue
 			}
 			below := e.all()

@@ -32,7 +32,7 @@ const maxOthers = 64
 func CoOwned(obj *unstructured.Unstructured, prefix string) bool {
 	var ours, others []fieldsV1
 	for r := range records(obj) {
-		if r.applies() && strings.HasPrefix(r.text("manager"), prefix) {
+		if r.appliedWith(prefix) {
 			ours = append(ours, r.fields())
 		} else {
 			others = append(others, r.fields())
@@ -109,9 +109,9 @@ func Kept(before, after *unstructured.Unstructured, manager, prefix string, know
 	if dropped.Empty() {
 		return nil
 	}
-	withheld := known.With(before).With(after).Withholds()
+	withheld := known.With(before, after).Withholds()
 	for r := range records(after) {
-		if r.applies() && strings.HasPrefix(r.text("manager"), prefix) || r.fields() == nil {
+		if r.appliedWith(prefix) || r.fields() == nil {
 			continue
 		}
 		dropped.Intersection(setOf(r.fields())).Leaves().Iterate(func(path fieldpath.Path) {

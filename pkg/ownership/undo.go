@@ -139,7 +139,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if unowned {
 		u.Before, u.BeforeKnown = "", false
 	}
-	s := search{undo: u, live: live, withheld: u.Known.With(found, live).Withholds()}
+	s := search{undo: u, live: live, withheld: u.Known.With(found, live).Withholds(), lastApplied: LastApplied(live, u.Manager)}
 	ours := applied(found, u.Manager)
 	s.entries, s.recorded = entries(live, u.Manager), ours != nil
 	recorded := Recorded(found)
