@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -14,13 +15,21 @@ type parents struct {
 	// here reports that something that is ours was removed directly below this node, or, in a larger scope, changed.
 	here bool
 	// dropped are the keys of fields that are ours and that the configuration lacks; only in the scope Defaults.
-	dropped map[string]bool
+	dropped sets.Set[string]
 	// below are the children by their keys, written as in a fieldsV1.
 	below map[string]*parents
 }
 
+// orNil is p, or nil if it is empty.
+func (p *parents) orNil() *parents {
+	if !p.here && len(p.dropped) == 0 && len(p.below) == 0 {
+		return nil
+	}
+	return p
+}
+
 // drops reports whether the configuration has dropped the child with a key.
-func (p *parents) drops(key string) bool { return p != nil && p.dropped[key] }
+func (p *parents) drops(key string) bool { return p != nil && p.dropped.Has(key) }
 
 // within returns the nodes of p at or below the parents of fields, whose names lead from the top of the object. names lead to p.
 // nil is empty.
@@ -34,13 +43,10 @@ func (p *parents) within(fields [][]string, names []string) *parents {
 			return len(parent) <= len(names) && slices.Equal(parent, names[:len(parent)])
 		})
 	}
-	part := parents{here: p.here && at(names)}
+	part := parents{here: p.here && at(names), dropped: sets.Set[string]{}, below: map[string]*parents{}}
 	for key := range p.dropped {
-		if child := append(slices.Clip(names), strings.TrimPrefix(key, "f:")); at(child) {
-			if part.dropped == nil {
-				part.dropped = map[string]bool{}
-			}
-			part.dropped[key] = true
+		if at(append(slices.Clip(names), strings.TrimPrefix(key, "f:"))) {
+			part.dropped.Insert(key)
 		}
 	}
 	for key, below := range p.below {
@@ -49,16 +55,10 @@ func (p *parents) within(fields [][]string, names []string) *parents {
 			child = append(slices.Clip(names), name)
 		}
 		if sub := below.within(fields, child); sub != nil {
-			if part.below == nil {
-				part.below = map[string]*parents{}
-			}
 			part.below[key] = sub
 		}
 	}
-	if !part.here && part.dropped == nil && part.below == nil {
-		return nil
-	}
-	return &part
+	return part.orNil()
 }
 
 func (p *parents) child(key string) *parents {
@@ -74,7 +74,7 @@ func (p *parents) child(key string) *parents {
 // ownership is unknown, it may drop an empty value. If it refuses the object, the empty value counts as removed: it may be a
 // member of a union, such as emptyDir.
 func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpath.Path) *parents {
-	var p parents
+	p := parents{below: map[string]*parents{}}
 	switch conf := conf.(type) {
 	case map[string]any:
 		fields, _ := live.(map[string]any)
@@ -99,28 +99,20 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 			s.missingChild(&p, *element, item, value, there, ours, all, path)
 		}
 	}
-	if !p.here && p.below == nil && p.dropped == nil {
-		return nil
-	}
-	return &p
+	return p.orNil()
 }
 
-// droppedFields returns the keys of the fields of a map that are ours and that the configuration lacks, or nil.
-func droppedFields(conf, live map[string]any, ours *fieldpath.Set) map[string]bool {
-	var dropped map[string]bool
+// droppedFields returns the keys of the fields of a map that are ours and that the configuration lacks.
+func droppedFields(conf, live map[string]any, ours *fieldpath.Set) sets.Set[string] {
+	dropped := sets.Set[string]{}
 	for _, element := range elements(ours) {
-		key, err := fieldpath.SerializePathElement(element)
-		if err != nil || element.FieldName == nil {
+		if element.FieldName == nil {
 			continue
 		}
 		_, configured := conf[*element.FieldName]
-		if _, there := live[*element.FieldName]; configured || !there {
-			continue
+		if _, there := live[*element.FieldName]; there && !configured {
+			dropped.Insert("f:" + *element.FieldName)
 		}
-		if dropped == nil {
-			dropped = map[string]bool{}
-		}
-		dropped[key] = true
 	}
 	return dropped
 }
@@ -136,8 +128,8 @@ func (s *search) loseUnidentified(item any, names []string, path fieldpath.Path)
 // missingChild adds the missing parts of a child to p.
 func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, live any, there bool, ours, all *fieldpath.Set, path fieldpath.Path) {
 	at := slices.Concat(path, fieldpath.Path{element})
-	below, nested := all.Children.Get(element)
-	oursBelow, oursNested := ours.Children.Get(element)
+	_, nested := all.Children.Get(element)
+	_, oursNested := ours.Children.Get(element)
 	owned := ours.Members.Has(element) || oursNested
 	switch {
 	case !there && (owned || conf == nil || !s.recorded && s.undo.Scope == BesideRemoved && isEmpty(conf)):
@@ -151,17 +143,8 @@ func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, l
 			s.lost = append(s.lost, s.change(Changed, at, live, conf))
 		}
 	default:
-		if below == nil {
-			below = fieldpath.NewSet()
-		}
-		if oursBelow == nil {
-			oursBelow = fieldpath.NewSet()
-		}
 		key, err := fieldpath.SerializePathElement(element)
-		if sub := s.missing(conf, live, oursBelow, below, at); sub != nil && err == nil {
-			if p.below == nil {
-				p.below = map[string]*parents{}
-			}
+		if sub := s.missing(conf, live, ours.WithPrefix(element), all.WithPrefix(element), at); sub != nil && err == nil {
 			p.below[key] = sub
 		}
 	}

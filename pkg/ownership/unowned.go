@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -41,7 +42,7 @@ func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *pa
 		}
 	}
 	list := node{live: live}
-	for _, key := range slices.Sorted(maps.Keys(touched.dropped)) {
+	for _, key := range sets.List(touched.dropped) {
 		element, err := fieldpath.DeserializePathElement(key)
 		if value, there := list.child(element); err == nil && there && !touched.here && !isServerField(path, element) {
 			addUnownedBelow(set, element, value, owned)
