@@ -92,3 +92,54 @@ func TestMergedTrees(t *testing.T) {
 	}, all)
 	require.Len(t, one["f:a"], 2, "the trees stay as they are")
 }
+
+// TestWorkOfAnUndoIsLinear has an object in which each of as many forged entries as the API server takes has changed a field and added
+// another one. Each is a change with an author, and a part of the patch.
+func TestWorkOfAnUndoIsLinear(t *testing.T) {
+	const n = 2_000
+	content := fmt.Sprintf(`{"data":{%s}}`, repeat(n, `"key-%04d":"value"`))
+	found := owning(t, "v1", "ConfigMap", content)
+	configuration := map[string]any{"data": owning(t, "v1", "ConfigMap", content).Object["data"]}
+	entries, _, err := unstructured.NestedSlice(found.Object, "metadata", "managedFields")
+	require.NoError(t, err)
+	data := found.Object["data"].(map[string]any)
+	ours := entries[0].(map[string]any)["fieldsV1"].(map[string]any)["f:data"].(map[string]any)
+	for i := range n {
+		key, added := fmt.Sprintf("key-%04d", i), fmt.Sprintf("theirs-%04d", i)
+		data[key], data[added] = "theirs", "theirs"
+		delete(ours, "f:"+key)
+		entries = append(entries, map[string]any{
+			"manager": fmt.Sprintf("forged-%d", i), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "time": "2026-01-02T03:04:06Z",
+			"fieldsV1": map[string]any{"f:data": map[string]any{"f:" + key: map[string]any{}, "f:" + added: map[string]any{}}},
+		})
+	}
+	ours["f:other"] = map[string]any{}
+	require.NoError(t, unstructured.SetNestedSlice(found.Object, entries, "metadata", "managedFields"))
+	text, err := found.MarshalJSON()
+	require.NoError(t, err)
+	decode := measure.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+	undo := Undo{Known: shown, Manager: manager, Prefix: "vidra/", BeforeKnown: true, Configuration: configuration}
+	added := func(scope Scope) func() {
+		return func() {
+			undo.Scope = scope
+			require.Len(t, undo.Added(found, found).Changes, n)
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		do     func()
+	}{
+		"BesideChanged": {"It is made for a structural heal.", added(BesideChanged)},
+		"SinceApply":    {"It is made once that was insufficient.", added(SinceApply)},
+		"Merge": {"It is made for a dry run.", func() {
+			Merge(found, configuration, func(string, string) bool { return true })
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			took := measure.ProcessorTime(t, tc.do)
+			t.Logf("%s to decode %d bytes, %s for this", decode, len(text), took)
+			require.Less(t, took, 15*decode, tc.reason)
+		})
+	}
+}

@@ -54,17 +54,17 @@ func replacing(before, after map[string]any) []PatchOp {
 // an entry of managedFields has fields that the apply removes if configuration has dropped them. The kinds of lists are known
 // from managedFields alone: a list without an owned item is replaced.
 func Merge(live *unstructured.Unstructured, configuration map[string]any, applier func(manager, operation string) bool) *unstructured.Unstructured {
-	all, ours := fieldpath.NewSet(), fieldpath.NewSet()
+	var all, ours []*fieldpath.Set
 	for r := range records(live) {
 		if r.fields() == nil || r.text("subresource") != "" {
 			continue
 		}
 		set := setOf(r.fields())
-		if all = all.Union(set); applier(r.text("manager"), r.text("operation")) {
-			ours = ours.Union(set)
+		if all = append(all, set); applier(r.text("manager"), r.text("operation")) {
+			ours = append(ours, set)
 		}
 	}
-	merged, _ := mergeValue(live.DeepCopy().Object, configuration, all, ours).(map[string]any)
+	merged, _ := mergeValue(live.DeepCopy().Object, configuration, unionOf(all), unionOf(ours)).(map[string]any)
 	return &unstructured.Unstructured{Object: merged}
 }
 

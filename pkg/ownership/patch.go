@@ -28,7 +28,7 @@ func patchOf(all []*entry, manager, apiVersion string) []PatchOp {
 			changes = append(changes, PatchOp{"replace", at + "/fieldsV1", treeOf(set)})
 		}
 	}
-	taken := fieldpath.NewSet()
+	var sets []*fieldpath.Set
 	var ours *entry
 	for _, e := range slices.SortedFunc(slices.Values(all), func(a, b *entry) int { return b.index - a.index }) { // a removal moves what follows
 		if e.ours {
@@ -37,10 +37,11 @@ func patchOf(all []*entry, manager, apiVersion string) []PatchOp {
 		if e.taken == nil {
 			continue
 		}
-		if taken = taken.Union(e.taken); e.index >= 0 {
+		if sets = append(sets, e.taken); e.index >= 0 {
 			write(e, e.all().Difference(e.taken))
 		}
 	}
+	taken := unionOf(sets)
 	switch {
 	case taken.Empty():
 		return nil

@@ -6,12 +6,17 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // findRemoved finds the fields that an edit removed. ours is the set of Manager after the edit.
 func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.Set) {
-	s.touched = s.missing(s.undo.Configuration, found.Object, ours, unionOf(s.owners), nil)
+	owned := make([]*fieldpath.Set, 0, len(s.owners))
+	for _, e := range s.owners {
+		owned = append(owned, e.all())
+	}
+	s.touched = s.missing(s.undo.Configuration, found.Object, ours, unionOf(owned), nil)
 	switch s.undo.Scope {
 	case Everything:
 		s.touched = &parents{here: true}
@@ -23,13 +28,13 @@ func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.S
 	}
 }
 
-// unionOf is the union of the sets of several entries, halved so that the time grows more slowly than the square of their number.
-func unionOf(all []*entry) *fieldpath.Set {
+// unionOf is the union of several sets, halved so that the time grows more slowly than the square of their number.
+func unionOf(all []*fieldpath.Set) *fieldpath.Set {
 	switch len(all) {
 	case 0:
 		return fieldpath.NewSet()
 	case 1:
-		return all[0].all()
+		return all[0]
 	}
 	return unionOf(all[:len(all)/2]).Union(unionOf(all[len(all)/2:]))
 }
@@ -43,8 +48,11 @@ type search struct {
 	recorded bool
 	// lastApplied is when an apply of Manager last changed the object.
 	lastApplied time.Time
-	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit.
-	entries, owners []*entry
+	// appliers are the managers with Prefix that have one now.
+	appliers sets.Set[string]
+	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit, and authors those of them that
+	// are searched for the author of a change.
+	entries, owners, authors []*entry
 	// editors are the entries of the managers that may have made the edit.
 	editors []*entry
 	// touched are the parents below which additions count.
@@ -73,7 +81,7 @@ func (s *search) mayHaveAdded(e *entry) bool {
 		return false
 	case e.record.applies() && (s.undo.Scope == BesideRemoved || strings.HasPrefix(manager, s.undo.Prefix)):
 		return false
-	case strings.HasPrefix(manager, s.undo.Prefix) && (!s.undo.BeforeKnown || manager != s.undo.Manager && applied(s.live, manager) != nil):
+	case strings.HasPrefix(manager, s.undo.Prefix) && (!s.undo.BeforeKnown || manager != s.undo.Manager && s.appliers.Has(manager)):
 		return false // what an admission webhook added to an apply
 	case s.undo.BeforeKnown && (!s.undo.Unobserved || !s.recorded || manager == beforeFirstApply):
 		return true
@@ -190,21 +198,32 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 
 // collectBelow takes the paths of others below the roots.
 func (s *search) collectBelow() {
+	roots := fieldpath.NewSet()
 	for _, r := range s.roots {
-		for _, e := range s.entries {
-			if e.ours || e == r.entry || e.record.text("subresource") != "" || e.record.appliedWith(s.undo.Prefix) {
-				continue
-			}
-			below := e.all()
-			for _, element := range r.path[:len(r.path)-1] {
-				below = below.WithPrefix(element)
-			}
-			last := r.path[len(r.path)-1]
-			if below.Members.Has(last) {
-				e.take(r.path)
-			}
-			below.WithPrefix(last).Iterate(func(path fieldpath.Path) { e.take(slices.Concat(r.path, path)) })
+		roots.Insert(r.path)
+	}
+	for _, e := range s.entries {
+		if !e.ours && e.record.text("subresource") == "" && !e.record.appliedWith(s.undo.Prefix) {
+			e.takeBelow(e.all(), roots, nil)
 		}
+	}
+}
+
+// takeBelow takes the paths of set, which is the part of the entry at a path, that are roots or below one.
+func (e *entry) takeBelow(set, roots *fieldpath.Set, path fieldpath.Path) {
+	if roots.Empty() {
+		return
+	}
+	for _, element := range elements(set) {
+		at := slices.Concat(path, fieldpath.Path{element})
+		if !roots.Members.Has(element) {
+			e.takeBelow(set.WithPrefix(element), roots.WithPrefix(element), at)
+			continue
+		}
+		if set.Members.Has(element) {
+			e.take(at)
+		}
+		set.WithPrefix(element).Iterate(func(below fieldpath.Path) { e.take(slices.Concat(at, below)) })
 	}
 }
 
@@ -231,7 +250,7 @@ func (s *search) addition() Addition {
 // change returns a Change of the object. The owner of a field that exists is the manager that
 // changed it.
 func (s *search) change(kind ChangeKind, path fieldpath.Path, found, restored any) Change {
-	w := walker{manager: s.undo.Manager, withheld: s.withheld, entries: s.owners}
+	w := walker{manager: s.undo.Manager, withheld: s.withheld, entries: s.authors}
 	if kind != Changed {
 		w.entries = nil
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -139,7 +140,10 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if unowned {
 		u.Before, u.BeforeKnown = "", false
 	}
-	s := search{undo: u, live: live, withheld: u.Known.With(found, live).Withholds(), lastApplied: LastApplied(live, u.Manager)}
+	s := search{
+		undo: u, live: live, withheld: u.Known.With(found, live).Withholds(), lastApplied: LastApplied(live, u.Manager),
+		appliers: sets.New(Managers(live, u.Prefix)...),
+	}
 	ours := applied(found, u.Manager)
 	s.entries, s.recorded = entries(live, u.Manager), ours != nil
 	recorded := Recorded(found)
@@ -157,6 +161,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if s.owners = s.entries; found != live && recorded {
 		s.owners = entries(found, u.Manager)
 	}
+	s.authors = latest(s.owners)
 	oursFound := setOf(ours)
 	s.findRemoved(found, oursFound)
 	if s.touched == nil {

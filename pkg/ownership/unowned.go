@@ -15,11 +15,11 @@ var serverFields = []string{"apiVersion", "kind", "metadata", "status"}
 // addUnowned adds an entry with the unowned fields beside removed or changed ones. Such a field has a default, or a value that
 // the API server allocated.
 func (s *search) addUnowned() {
-	owned := fieldpath.NewSet()
+	var owned []*fieldpath.Set
 	for r := range records(s.live) {
-		owned = owned.Union(setOf(r.fields()))
+		owned = append(owned, setOf(r.fields()))
 	}
-	set := s.unowned(s.live.Object, &node{live: s.undo.Configuration}, owned, s.touched, nil)
+	set := s.unowned(s.live.Object, &node{live: s.undo.Configuration}, unionOf(owned), s.touched, nil)
 	if !set.Empty() {
 		e := &entry{index: -1, set: set}
 		s.entries, s.editors = append(s.entries, e), append(s.editors, e)
