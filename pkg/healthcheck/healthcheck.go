@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -63,7 +62,14 @@ func (f Fault) Error() string {
 
 // Check is the health of one kind, as its expressions compute it.
 type Check struct {
-	inProgress, failed, current cel.Program // nil without an expression, but for current
+	rules []rule
+}
+
+// rule is an expression of a check, and the health of an object for which it is true. The first one that is true counts.
+type rule struct {
+	field   string
+	program cel.Program
+	health  status.Status
 }
 
 // Compile returns the checks of a VidraResource, which are old if they are the same. Those with an invalid expression are left out; see
@@ -132,15 +138,16 @@ func compile(index int, spec v1alpha1.HealthCheck) (c *Check, faults []Fault) {
 	c = &Check{}
 	for _, one := range []struct {
 		field, text string
-		program     *cel.Program
-	}{{"inProgress", spec.InProgress, &c.inProgress}, {"failed", spec.Failed, &c.failed}, {"current", spec.Current, &c.current}} {
+		health      status.Status
+	}{{"inProgress", spec.InProgress, status.InProgressStatus}, {"failed", spec.Failed, status.FailedStatus}, {"current", spec.Current, status.CurrentStatus}} {
 		if one.text == "" {
 			continue
 		}
-		var err error
-		if *one.program, err = program(one.text); err != nil {
+		compiled, err := program(one.text)
+		if err != nil {
 			faults = append(faults, Fault{index, KindOf(spec), one.field, err.Error()})
 		}
+		c.rules = append(c.rules, rule{one.field, compiled, one.health})
 	}
 	return c, faults
 }
@@ -240,15 +247,9 @@ func (c *Check) Evaluate(u *unstructured.Unstructured) (status.Status, string) {
 	if reports && u.GetGeneration() != 0 && observed != u.GetGeneration() {
 		return status.InProgressStatus, fmt.Sprintf("its controller has observed generation %d of %d", observed, u.GetGeneration())
 	}
-	fields, _ := withShortTexts(u.Object).(map[string]any)
-	for _, one := range []struct {
-		field   string
-		program cel.Program
-		status  status.Status
-	}{{"inProgress", c.inProgress, status.InProgressStatus}, {"failed", c.failed, status.FailedStatus}, {"current", c.current, status.CurrentStatus}} {
-		if one.program == nil {
-			continue
-		}
+	short, _ := withShortTexts(u.Object)
+	fields, _ := short.(map[string]any)
+	for _, one := range c.rules {
 		result, _, err := one.program.Eval(fields)
 		switch is, isBool := result.(types.Bool); {
 		case err != nil && strings.Contains(err.Error(), "cost limit"):
@@ -257,26 +258,26 @@ func (c *Check) Evaluate(u *unstructured.Unstructured) (status.Status, string) {
 			return status.InProgressStatus, fmt.Sprintf("healthChecks.%s has no result: %v", one.field, err)
 		case !isBool:
 			return status.UnknownStatus, fmt.Sprintf("healthChecks.%s is a %s: make it true or false", one.field, result.Type().TypeName())
-		case bool(is) && one.status == status.CurrentStatus:
+		case bool(is) && one.health == status.CurrentStatus:
 			return status.CurrentStatus, ""
 		case bool(is):
-			return one.status, withCondition(u, "healthChecks."+one.field+" is true")
+			return one.health, withCondition(u, "healthChecks."+one.field+" is true")
 		}
 	}
 	return status.InProgressStatus, withCondition(u, "healthChecks.current is false")
 }
 
-// withShortTexts returns a value with texts of at most maxText: the value itself if its texts are as short.
-func withShortTexts(value any) any {
+// withShortTexts returns a value with texts of at most maxText: the value itself if its texts are as short. cut reports that one is not.
+func withShortTexts(value any) (short any, cut bool) {
 	switch v := value.(type) {
 	case string:
 		if len(v) > maxText {
-			return strings.ToValidUTF8(v[:maxText], "")
+			return strings.ToValidUTF8(v[:maxText], ""), true
 		}
 	case map[string]any:
 		var short map[string]any
 		for key, was := range v {
-			if is := withShortTexts(was); changed(was, is) {
+			if is, cut := withShortTexts(was); cut {
 				if short == nil {
 					short = maps.Clone(v)
 				}
@@ -284,12 +285,12 @@ func withShortTexts(value any) any {
 			}
 		}
 		if short != nil {
-			return short
+			return short, true
 		}
 	case []any:
 		var short []any
 		for i, was := range v {
-			if is := withShortTexts(was); changed(was, is) {
+			if is, cut := withShortTexts(was); cut {
 				if short == nil {
 					short = slices.Clone(v)
 				}
@@ -297,21 +298,10 @@ func withShortTexts(value any) any {
 			}
 		}
 		if short != nil {
-			return short
+			return short, true
 		}
 	}
-	return value
-}
-
-// changed reports whether withShortTexts returned another value.
-func changed(was, is any) bool {
-	switch w := was.(type) {
-	case string:
-		return len(is.(string)) != len(w) //nolint:forcetypeassert // withShortTexts keeps types
-	case map[string]any, []any:
-		return reflect.ValueOf(was).Pointer() != reflect.ValueOf(is).Pointer()
-	}
-	return false
+	return value, false
 }
 
 // withCondition adds the message of the condition Ready of an object to a reason.
