@@ -154,8 +154,8 @@ func compile(index int, spec v1alpha1.HealthCheck) (c *Check, faults []Fault) {
 
 // environment has the functions that expressions of Flux have, but for those on sets and encodings.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
-	return cel.NewEnv(cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
-		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings())
+	return cel.NewEnv(append(boundedFunctions(), cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true), cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(), ext.Strings())...)
 })
 
 // types of the language are identifiers, too.
@@ -173,7 +173,7 @@ func program(text string) (cel.Program, error) {
 	}
 	var fields []cel.EnvOption
 	var unbounded error
-	seen := map[string]bool{}
+	seen, id := map[string]bool{}, ast.MaxID(parsed.NativeRep())
 	ast.PreOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
@@ -183,6 +183,8 @@ func program(text string) (cel.Program, error) {
 			}
 		case ast.CallKind:
 			unbounded = cmp.Or(unbounded, unboundedCall(e.AsCall()))
+			bound(e, id)
+			id++
 		default:
 		}
 	}))
