@@ -87,7 +87,6 @@ type Writers struct {
 func WritersOf(obj *unstructured.Unstructured) Writers {
 	w := Writers{owners: map[string][]Writer{}, atomic: map[string][]Writer{}}
 	inner := map[string]bool{}
-	owned := map[string][]Writer{}
 	for r := range records(obj) {
 		writer := Writer{Manager: r.text("manager"), Operation: r.text("operation"), Subresource: r.text("subresource"), Time: r.time()}
 		var walk func(set *fieldpath.Set, at *node, tokens []string)
@@ -100,7 +99,7 @@ func WritersOf(obj *unstructured.Unstructured) Writers {
 				path := append(slices.Clone(tokens), token)
 				key := pathKey(path)
 				if set.Members.Has(element) {
-					owned[key] = append(owned[key], writer)
+					w.owners[key] = append(w.owners[key], writer)
 				}
 				if below, nested := set.Children.Get(element); nested {
 					inner[key] = true
@@ -110,8 +109,7 @@ func WritersOf(obj *unstructured.Unstructured) Writers {
 		}
 		walk(setOf(r.fields()), &node{live: obj.Object}, nil)
 	}
-	for key, writers := range owned {
-		w.owners[key] = writers
+	for key, writers := range w.owners {
 		if !inner[key] {
 			w.atomic[key] = writers
 		}

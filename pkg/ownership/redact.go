@@ -92,12 +92,10 @@ func objectIn(text string) (object map[string]any) {
 func redact(text string, concealed map[string]bool) string {
 	var forms []string
 	for value := range concealed {
-		forms = append(forms, value)
-		if quoted := strconv.Quote(value); quoted[1:len(quoted)-1] != value {
-			forms = append(forms, quoted[1:len(quoted)-1])
-		}
-		if quoted, err := json.Marshal(value); err == nil && string(quoted[1:len(quoted)-1]) != value {
-			forms = append(forms, string(quoted[1:len(quoted)-1]))
+		quoted := strconv.Quote(value)
+		forms = append(forms, value, quoted[1:len(quoted)-1])
+		if encoded, err := json.Marshal(value); err == nil {
+			forms = append(forms, string(encoded[1:len(encoded)-1]))
 		}
 	}
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) }) // a value may be a part of another one

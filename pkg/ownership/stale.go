@@ -41,12 +41,9 @@ func CoOwned(obj *unstructured.Unstructured, prefix string) bool {
 			return true
 		}
 	}
-	for _, fields := range others {
-		if slices.ContainsFunc(ours, func(applied fieldsV1) bool { return share(fields, applied) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(others, func(fields fieldsV1) bool {
+		return slices.ContainsFunc(ours, func(applied fieldsV1) bool { return share(fields, applied) })
+	})
 }
 
 // share reports whether two trees have a leaf in common.

@@ -103,7 +103,6 @@ func (t Tools) Digest(obj *unstructured.Unstructured, manager string) (digest Di
 			ours = applied(obj, manager)
 		}
 		e := encoders.Get().(*encoder)
-		e.path = e.path[:0]
 		added := e.additions(r.fields(), ours, obj.Object)
 		for i, b := range e.digest() {
 			if added { // the order of the entries does not count
