@@ -51,6 +51,7 @@ func TestWorkIsLinear(t *testing.T) {
 	}{
 		"Of":       {"It is made for each event.", 200, func() { Of(found, manager) }},
 		"Managers": {"They are listed for each event.", 50, func() { Managers(found, "vidra/") }},
+		"Extract":  {"It is made when the shard changes.", 200, func() { Extract(found, manager) }},
 		"Drift":    {"It is made for each heal.", 800, func() { Drift(found, restored, manager, shown) }},
 	}
 	for name, tc := range cases {

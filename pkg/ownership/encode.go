@@ -147,12 +147,17 @@ func (e *encoder) shared(value any) bool {
 	if m, ok := value.(map[string]any); !ok || len(m) == 0 {
 		return false
 	}
-	if len(e.others) > fewTrees {
-		all := merged(e.others)
-		clear(e.others)
-		e.others = append(e.others[:0], all)
+	return anyBelow(&e.others, e.path)
+}
+
+// anyBelow reports whether one of several trees has a path below a path. It merges many trees first.
+func anyBelow(trees *[]fieldsV1, path []string) bool {
+	if len(*trees) > fewTrees {
+		all := merged(*trees)
+		clear(*trees)
+		*trees = append((*trees)[:0], all)
 	}
-	return slices.ContainsFunc(e.others, func(fields fieldsV1) bool { return hasBelow(fields, e.path) })
+	return slices.ContainsFunc(*trees, func(fields fieldsV1) bool { return hasBelow(fields, path) })
 }
 
 // hasBelow reports whether a tree has a path below a path.

@@ -42,10 +42,8 @@ func (x *extractor) value(below fieldsV1, live any) (any, bool) {
 		if len(below) > 0 {
 			return x.mapping(below, at)
 		}
-		for _, fields := range x.others {
-			if hasBelow(fields, x.path) { // it was applied empty, and what is in it is of others
-				return map[string]any{}, true
-			}
+		if anyBelow(&x.others, x.path) { // it was applied empty, and what is in it is of others
+			return map[string]any{}, true
 		}
 	case []any:
 		if len(below) > 0 {
