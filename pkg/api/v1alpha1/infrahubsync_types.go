@@ -424,7 +424,4 @@ func (s *InfrahubSync) ArtifactName() string { return cmp.Or(s.Spec.Publish.Name
 
 // SyncRequest is the request for a query: the value of SyncRequestedAtAnnotation, shortened to the length that the status
 // repeats.
-func (s *InfrahubSync) SyncRequest() string {
-	requested := s.Annotations[SyncRequestedAtAnnotation]
-	return requested[:min(len(requested), maxRequest)]
-}
+func (s *InfrahubSync) SyncRequest() string { return repeated(s.Annotations[SyncRequestedAtAnnotation]) }

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // FirstInventoryAnnotation on a VidraResource has the objects that Vidra is about to create for it, while status.managedResources
 // is not written yet: those of a manifest with up to some hundred. It is written with the finalizer, and counts until the status
@@ -18,10 +21,7 @@ const maxRequest = 64
 // ReconcileRequest is the request for a reconcile of the VidraResource: the value of the annotation, or
 // spec.reconciledAt if that is later. It is empty if there is none.
 func (v *VidraResource) ReconcileRequest() string {
-	requested := v.Annotations[ReconcileRequestedAtAnnotation]
-	if len(requested) > maxRequest {
-		requested = requested[:maxRequest]
-	}
+	requested := repeated(v.Annotations[ReconcileRequestedAtAnnotation])
 	if v.Spec.ReconciledAt.IsZero() {
 		return requested
 	}
@@ -30,4 +30,10 @@ func (v *VidraResource) ReconcileRequest() string {
 		return requested
 	}
 	return v.Spec.ReconciledAt.UTC().Format(time.RFC3339)
+}
+
+// repeated returns a request as the status repeats it: shortened, without the part of a rune that would be left at its end. JSON has
+// another character for it, so that the status would never have the request.
+func repeated(request string) string {
+	return strings.ToValidUTF8(request[:min(len(request), maxRequest)], "")
 }

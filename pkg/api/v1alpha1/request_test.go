@@ -23,12 +23,18 @@ func TestReconcileRequest(t *testing.T) {
 		"later":      {reason: "the later request counts", annotation: "2026-01-02T13:00:00.5Z", at: &noon, want: "2026-01-02T13:00:00.5Z"},
 		"no time":    {reason: "it cannot be compared", annotation: "again", at: &noon, want: "again"},
 		"long":       {reason: "the status repeats it", annotation: strings.Repeat("x", 100), want: strings.Repeat("x", maxRequest)},
+		"rune":       {reason: "the status in the cluster has no part of a rune", annotation: strings.Repeat("x", maxRequest-1) + "é", want: strings.Repeat("x", maxRequest-1)},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			v := &VidraResource{Spec: VidraResourceSpec{ReconciledAt: tt.at}}
 			v.Annotations = map[string]string{ReconcileRequestedAtAnnotation: tt.annotation}
 			require.Equal(t, tt.want, v.ReconcileRequest(), tt.reason)
+			if tt.at == nil {
+				is := &InfrahubSync{}
+				is.Annotations = map[string]string{SyncRequestedAtAnnotation: tt.annotation}
+				require.Equal(t, tt.want, is.SyncRequest(), tt.reason)
+			}
 		})
 	}
 }
