@@ -108,7 +108,7 @@ func (f *createFlags) run(cmd *cobra.Command, names []string) (err error) {
 		return err
 	}
 	f.creation.Namespace = *f.kube.Namespace
-	if err := validateNamespace(f.creation.PartsNamespace); err != nil {
+	if err := validateNamespace("parts-namespace", f.creation.PartsNamespace); err != nil {
 		return err
 	}
 	bar := newBar(errOut)

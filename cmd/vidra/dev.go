@@ -56,7 +56,7 @@ func (f *devFlags) run(cmd *cobra.Command, names []string) (err error) {
 		return err
 	}
 	f.creation.Namespace = *f.kube.Namespace
-	if err := validateNamespace(f.creation.PartsNamespace); err != nil {
+	if err := validateNamespace("parts-namespace", f.creation.PartsNamespace); err != nil {
 		return err
 	}
 	session := &dev.Session{Creation: f.creation, Paths: f.files.files, Kustomizations: f.files.kustomizations, Recursive: f.files.recursive}

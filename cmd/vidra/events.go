@@ -114,7 +114,7 @@ func (f *eventsFlags) run(cmd *cobra.Command, names []string) error {
 // query is the query that the flags describe.
 func (f *eventsFlags) query(now time.Time) (q insight.EventQuery, err error) {
 	q.Namespace = *f.kube.Namespace // and not that of the context: most Events regard a VidraResource, which has none
-	if err := validateNamespace(q.Namespace); err != nil {
+	if err := validateNamespace("namespace", q.Namespace); err != nil {
 		return q, err
 	}
 	if f.vidraResource != "" {

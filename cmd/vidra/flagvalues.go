@@ -56,10 +56,10 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return now.Add(-ago), nil
 }
 
-// validateNamespace checks the value of --namespace.
-func validateNamespace(namespace string) error {
+// validateNamespace checks the value of a flag that names a namespace.
+func validateNamespace(flag, namespace string) error {
 	if problems := validation.IsDNS1123Label(namespace); namespace != "" && len(problems) > 0 {
-		return fmt.Errorf("--namespace %q: want the name of a namespace: %s", namespace, nameRule(problems))
+		return fmt.Errorf("--%s %q: want the name of a namespace: %s", flag, namespace, nameRule(problems))
 	}
 	return nil
 }

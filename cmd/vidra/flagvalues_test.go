@@ -7,6 +7,6 @@ import (
 )
 
 func TestNameRule(t *testing.T) {
-	require.EqualError(t, validateNamespace("A"), `--namespace "A": want the name of a namespace: a lowercase RFC 1123 label must consist of `+
+	require.EqualError(t, validateNamespace("namespace", "A"), `--namespace "A": want the name of a namespace: a lowercase RFC 1123 label must consist of `+
 		"lower case alphanumeric characters or '-', and must start and end with an alphanumeric character")
 }

@@ -91,7 +91,7 @@ func verbFor(names []string) string {
 // within are the names of the VidraResources with an object in the namespace of --namespace; nil for all.
 func (f *getFlags) within(ctx context.Context) (sets.Set[string], error) {
 	namespace := *f.kube.Namespace
-	if err := validateNamespace(namespace); err != nil || namespace == "" {
+	if err := validateNamespace("namespace", namespace); err != nil || namespace == "" {
 		return nil, err
 	}
 	client, err := f.kube.insight()

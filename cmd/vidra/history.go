@@ -77,7 +77,7 @@ func (f *historyFlags) query(args []string, now time.Time) (q insight.HistoryQue
 		return q, err
 	}
 	q.Namespace = *f.kube.Namespace
-	if err := validateNamespace(q.Namespace); err != nil || len(args) == 0 {
+	if err := validateNamespace("namespace", q.Namespace); err != nil || len(args) == 0 {
 		return q, err
 	}
 	if !strings.Contains(args[0], "/") {

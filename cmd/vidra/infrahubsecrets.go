@@ -18,7 +18,7 @@ import (
 
 // secrets returns a client, and the namespace of the Secrets.
 func (k *kube) secrets() (*infrahub.Client, string, error) {
-	if err := validateNamespace(*k.Namespace); err != nil {
+	if err := validateNamespace("namespace", *k.Namespace); err != nil {
 		return nil, "", err
 	}
 	client, err := k.infrahub()

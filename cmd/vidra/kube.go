@@ -53,7 +53,7 @@ func (k *kube) unnamed() bool {
 
 // namespace is --namespace, or else the namespace in the context of the kubeconfig.
 func (k *kube) namespace() (string, error) {
-	if err := validateNamespace(*k.Namespace); err != nil {
+	if err := validateNamespace("namespace", *k.Namespace); err != nil {
 		return "", err
 	}
 	namespace, _, err := k.ToRawKubeConfigLoader().Namespace()

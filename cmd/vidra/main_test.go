@@ -29,6 +29,18 @@ func TestCommandLine(t *testing.T) {
 		"version":  {reason: "for bug reports", args: []string{"version"}, says: runtime.Version()},
 		"unknown":  {reason: "a typo is an error", args: []string{"evnets"}, code: exitFailed, says: `unknown command "evnets"`},
 		"argument": {reason: "so is an argument", args: []string{"version", "now"}, code: exitFailed, says: `"now"`},
+		"parts of a new one": {
+			reason: "the flag with the fault is named", args: []string{"create", "web", "-f", "web.yaml", "--parts-namespace", "A"},
+			code: exitDiffFailed, says: `--parts-namespace "A": want the name of a namespace`,
+		},
+		"parts of dev": {
+			reason: "the flag with the fault is named", args: []string{"dev", "web", "-f", "web.yaml", "--parts-namespace", "A"},
+			code: exitFailed, says: `--parts-namespace "A": want the name of a namespace`,
+		},
+		"parts of a migration": {
+			reason: "it is refused before the tool is stopped", args: []string{"migrate", "helm", "web", "--parts-namespace", "A"},
+			code: exitDiffFailed, says: `--parts-namespace "A": want the name of a namespace`,
+		},
 		"no kubeconfig": {
 			reason: "what is wrong with the file is said",
 			args:   []string{"events", "--kubeconfig", "missing"}, code: exitFailed, says: "--kubeconfig missing: ",

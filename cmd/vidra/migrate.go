@@ -142,6 +142,9 @@ func (f *migrateFlags) run(cmd *cobra.Command, given []string, tool toolFrom) er
 	if f.apply && f.undo {
 		return errors.New("--apply and --undo: set one of them")
 	}
+	if err := validateNamespace("parts-namespace", f.options.PartsNamespace); err != nil {
+		return err
+	}
 	namespace, err := f.kube.namespace()
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func newStatus(k *kube) *cobra.Command {
 
 func (f *statusFlags) run(cmd *cobra.Command, names []string) error {
 	q := insight.StatusQuery{Selector: f.selector, Namespace: *f.kube.Namespace}
-	if err := validateNamespace(q.Namespace); err != nil {
+	if err := validateNamespace("namespace", q.Namespace); err != nil {
 		return err
 	}
 	if len(names) == 1 {

@@ -36,7 +36,7 @@ func newTree(k *kube) *cobra.Command {
 }
 
 func (f *treeFlags) run(cmd *cobra.Command, names []string) error {
-	if err := validateNamespace(*f.kube.Namespace); err != nil {
+	if err := validateNamespace("namespace", *f.kube.Namespace); err != nil {
 		return err
 	}
 	client, err := f.kube.insight()
