@@ -37,8 +37,9 @@ func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, secre
 	if err := metrics.Registry.Register(counts); err != nil {
 		return err
 	}
+	credentials, _ := o.credentialsNamespace() // validate refuses an unknown one
 	reconciler := &sync.Reconciler{
-		Installation: o.installation, Shard: o.shard, Namespace: ownNamespace(), CredentialsNamespace: o.credentialsNamespace(),
+		Installation: o.installation, Shard: o.shard, Namespace: ownNamespace(), CredentialsNamespace: credentials,
 		LimitedNamespaces: o.scope.LimitsNamespaces(), UserAgent: mgr.GetConfig().UserAgent, Recorder: events, Metrics: counts,
 	}
 	if namespace, name, found := strings.Cut(o.firstConfig, "/"); found {
@@ -60,13 +61,15 @@ func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, secre
 	}))
 }
 
-// credentialsNamespace returns the namespace of the Secrets with credentials of Infrahub servers; empty for all.
-func (o *options) credentialsNamespace() string {
+// credentialsNamespace returns the namespace of the Secrets with credentials of Infrahub servers; empty for all. It is unknown if it is
+// the namespace of the operator, and that is.
+func (o *options) credentialsNamespace() (namespace string, known bool) {
 	switch {
 	case o.infrahubCredentials == allNamespaces:
-		return metav1.NamespaceAll
+		return metav1.NamespaceAll, true
 	case o.infrahubCredentials == "" && (o.requireServiceAccount || o.scope.LimitsNamespaces()):
-		return ownNamespace()
+		own := o.namespace()
+		return own, own != ""
 	}
-	return o.infrahubCredentials
+	return o.infrahubCredentials, true
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"strings"
 
@@ -25,6 +26,9 @@ func ownNamespace() string {
 	}
 	return strings.TrimSpace(string(text))
 }
+
+// namespace returns the namespace of the operator: outside of a Pod, the one of the Lease. It is empty if it is unknown.
+func (o *options) namespace() string { return cmp.Or(ownNamespace(), o.leaseNamespace) }
 
 // kubeconfigNamespace returns the namespace of the Secrets with kubeconfigs for the value of
 // --kubeconfig-namespace. It is unknown if both the flag and the Pod lack it.

@@ -25,3 +25,37 @@ func TestKubeconfigNamespace(t *testing.T) {
 		require.Equal(t, tt.known, known, "%s: %s", name, tt.reason)
 	}
 }
+
+// TestCredentialsNamespace: what limits the operator limits the credentials of Infrahub servers, too, and an unknown namespace is not all of
+// them.
+func TestCredentialsNamespace(t *testing.T) {
+	cases := map[string]struct {
+		reason, pod string
+		args        []string
+		want        string
+		known       bool
+	}{
+		"Default":   {"all namespaces", "vidra-system", nil, "", true},
+		"Named":     {"as given", "", []string{"--require-service-account", "--infrahub-credentials-namespace=a"}, "a", true},
+		"All":       {"the user asked for it", "", []string{"--require-service-account", "--infrahub-credentials-namespace=*"}, "", true},
+		"Accounts":  {"its own", "vidra-system", []string{"--require-service-account"}, "vidra-system", true},
+		"Limited":   {"its own", "vidra-system", []string{"--namespaces=a"}, "vidra-system", true},
+		"Lease":     {"its own, outside of a Pod", "", []string{"--namespaces=a", "--leader-election-namespace=b"}, "b", true},
+		"OutOfAPod": {"it has none", "", []string{"--require-service-account"}, "", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("POD_NAMESPACE", tc.pod)
+			o := &options{}
+			require.NoError(t, everyFlag(o).Parse(tc.args))
+			got, known := o.credentialsNamespace()
+			require.Equal(t, tc.want, got, tc.reason)
+			require.Equal(t, tc.known, known, tc.reason)
+			if err := o.validate(); known {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "--infrahub-credentials-namespace")
+			}
+		})
+	}
+}
