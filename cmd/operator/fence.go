@@ -20,8 +20,6 @@ import (
 type fence struct {
 	// renewed is when the last renewal was sent; nil before this replica leads.
 	renewed atomic.Pointer[time.Time]
-	// now is time.Now, except in tests.
-	now func() time.Time
 }
 
 // replica is the knowledge of the parts of this process about its leader election.
@@ -39,17 +37,13 @@ func (r *replica) wait() { r.waitOnce.Do(func() { close(r.waits) }) }
 
 // wrap returns the transport of the clients, a rest.Config's WrapTransport: the fence, below spans.
 func (r *replica) wrap(next http.RoundTripper) http.RoundTripper {
-	return tracing.Transport(r.fence.wrap(next))
+	return tracing.Transport(fenced{fence: &r.fence, next: next})
 }
 
 // renew records that the Lease was renewed by a request that was sent at a time.
 func (f *fence) renew(sent time.Time) { f.renewed.Store(&sent) }
 
-// wrap returns a transport that the fence refuses requests of.
-func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
-	return fenced{fence: f, next: next}
-}
-
+// fenced is a transport that the fence refuses requests of.
 type fenced struct {
 	fence *fence
 	next  http.RoundTripper
@@ -58,25 +52,20 @@ type fenced struct {
 // reviews are the paths of requests that only ask about rights. They create no object.
 var reviews = regexp.MustCompile(`^/apis/(authorization|authentication)\.k8s\.io/`)
 
-// sinceRenewal returns the time since the Lease was renewed; 0 before this replica leads. The monotonic clock stands still
+// sinceRenewal returns the time from the renewal of the Lease to now; 0 before this replica leads. The monotonic clock stands still
 // while a machine is suspended, and the wall clock may be set back: the longer of the two times counts.
-func (f *fence) sinceRenewal() time.Duration {
+func (f *fence) sinceRenewal(now time.Time) time.Duration {
 	renewed := f.renewed.Load()
 	if renewed == nil {
 		return 0
 	}
-	now := time.Now
-	if f.now != nil {
-		now = f.now
-	}
-	is := now()
-	return max(is.Sub(*renewed), is.Round(0).Sub(renewed.Round(0)))
+	return max(now.Sub(*renewed), now.Round(0).Sub(renewed.Round(0)))
 }
 
 // RoundTrip implements http.RoundTripper.
 func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet && !reviews.MatchString(request.URL.Path) {
-		if since := f.fence.sinceRenewal(); since > renewDeadline {
+		if since := f.fence.sinceRenewal(time.Now()); since > renewDeadline {
 			return nil, fmt.Errorf("not sent, because another replica may lead: this one renewed its Lease %s ago", since.Round(time.Millisecond))
 		}
 	}

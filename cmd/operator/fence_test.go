@@ -32,10 +32,10 @@ func TestFenceClocks(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &fence{now: func() time.Time { return tc.now }}
-			require.Zero(t, f.sinceRenewal(), "it has not led")
+			f := &fence{}
+			require.Zero(t, f.sinceRenewal(tc.now), "it has not led")
 			f.renew(began)
-			require.Equal(t, tc.want, f.sinceRenewal(), tc.reason)
+			require.Equal(t, tc.want, f.sinceRenewal(tc.now), tc.reason)
 		})
 	}
 }
@@ -70,7 +70,7 @@ func TestFence(t *testing.T) {
 				}
 				request, err := http.NewRequestWithContext(t.Context(), tc.method, "https://server"+tc.path, http.NoBody)
 				require.NoError(t, err)
-				response, err := lead.fence.wrap(next).RoundTrip(request)
+				response, err := lead.wrap(next).RoundTrip(request)
 				if !tc.want {
 					require.ErrorContains(t, err, "another replica may lead", tc.reason)
 					require.Zero(t, next.sent, tc.reason)

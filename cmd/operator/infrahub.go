@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 
@@ -47,7 +46,7 @@ func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, secre
 	}
 	var served error
 	if o.publishAddress != "" {
-		store := &archive.Store{Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace)}
+		store := &archive.Store{Secrets: secrets, Namespace: o.namespace()}
 		reconciler.Publication = &sync.Publication{Store: store, URL: o.publishURL}
 		served = mgr.Add(&archive.Server{Address: o.publishAddress, Store: store, Log: mgr.GetLogger().WithName("infrahub-publish")})
 	}

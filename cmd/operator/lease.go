@@ -14,7 +14,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -107,6 +106,7 @@ func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Lo
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identityOf(host, string(uuid.NewUUID()), account)},
 		},
 		watches: watches.Leases(namespace), reviews: reviews.SubjectAccessReviews(), account: account, installation: o.installation, shard: o.shard, log: log, replica: r,
+		seen: map[string]heldLease{},
 	}, nil
 }
 
@@ -190,9 +190,7 @@ func (l *installationLock) awaitOthers(ctx context.Context) (waited bool, err er
 // other returns the Lease of an operator of the same installation that leads in another
 // namespace; nil if it is absent, or if a LIST of the Leases is forbidden.
 func (l *installationLock) other(ctx context.Context) (*coordinationv1.Lease, error) {
-	leases, err := l.Client.Leases(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, l.LeaseMeta.Name).String(),
-	})
+	leases, err := l.Client.Leases(metav1.NamespaceAll).List(ctx, metav1.SingleObject(l.LeaseMeta))
 	if apierrors.IsForbidden(err) {
 		l.log.Info("Cannot see whether an operator of the same installation leads in another namespace: grant the verb list on leases", "error", err.Error())
 		return nil, nil //nolint:nilnil // as if there were none

@@ -96,7 +96,7 @@ func TestRenews(t *testing.T) {
 			HolderIdentity: ptr.To("pod"), LeaseDurationSeconds: ptr.To[int32](1 << 30), RenewTime: &metav1.MicroTime{Time: start.AddDate(100, 0, 0)},
 		},
 	}
-	l := &installationLock{}
+	l := &installationLock{seen: map[string]heldLease{}}
 	require.True(t, l.renews(lease, start))
 	require.True(t, l.renews(lease, start.Add(abandonedAfter*longestLease-time.Second)))
 	require.False(t, l.renews(lease, start.Add(abandonedAfter*longestLease+time.Second)))

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -65,16 +65,15 @@ func ownAccount(config *rest.Config, log logr.Logger) string {
 func (l *installationLock) heldByOperator(ctx context.Context, looksHeld []*coordinationv1.Lease) *coordinationv1.Lease {
 	now := time.Now()
 	genuine := make([]bool, len(looksHeld))
-	slots := make(chan struct{}, parallelReviews)
-	var asked sync.WaitGroup
+	var asked errgroup.Group
+	asked.SetLimit(parallelReviews)
 	for i, lease := range looksHeld {
-		slots <- struct{}{}
-		asked.Go(func() {
+		asked.Go(func() error {
 			genuine[i] = l.mayReconcile(ctx, lease.Namespace, accountIn(*lease.Spec.HolderIdentity)) || l.mayReconcile(ctx, lease.Namespace, l.account)
-			<-slots
+			return nil
 		})
 	}
-	asked.Wait()
+	_ = asked.Wait() // no review fails it
 	for i, lease := range looksHeld {
 		if genuine[i] && l.renews(lease, now) {
 			return lease
@@ -106,9 +105,6 @@ func (l *installationLock) mayReconcile(ctx context.Context, namespace, account 
 // renews reports whether the holder of a Lease renews it, by the clock of this operator: the times in the Lease may be
 // any.
 func (l *installationLock) renews(lease *coordinationv1.Lease, now time.Time) bool {
-	if l.seen == nil {
-		l.seen = map[string]heldLease{}
-	}
 	seen, known := l.seen[lease.Namespace]
 	if !known || seen.version != lease.ResourceVersion {
 		l.seen[lease.Namespace] = heldLease{version: lease.ResourceVersion, expires: now.Add(abandonedAfter * durationOf(lease))}

@@ -6,7 +6,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -44,9 +43,7 @@ func (l *installationLock) Get(ctx context.Context) (*resourcelock.LeaderElectio
 // waited for that. Otherwise the watch ended, or the right to watch is missing: the elector then asks
 // as usual, which also notices that the Lease has expired.
 func (l *installationLock) awaitFree(ctx context.Context) bool {
-	changes, err := l.watches.Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, l.LeaseMeta.Name).String(),
-	})
+	changes, err := l.watches.Watch(ctx, metav1.SingleObject(l.LeaseMeta))
 	if err != nil {
 		l.log.Info("Cannot watch the Lease: it is read every few seconds instead", "error", err.Error())
 		return false

@@ -86,7 +86,7 @@ func (s *standby) follow(ctx context.Context, found chan<- watched, ended <-chan
 	}
 	send := func(obj any) {
 		v, is := obj.(*v1alpha1.VidraResource)
-		if !is || v.Spec.Destination.ReconcileOnEvents != nil && !*v.Spec.Destination.ReconcileOnEvents || !access.IsLocal(v.Spec.Destination.Server) {
+		if !is || !v.WatchesEvents() || !access.IsLocal(v.Spec.Destination.Server) {
 			return
 		}
 		for i := range v.Status.ManagedResources {

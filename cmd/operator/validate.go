@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -82,7 +81,7 @@ func (o *options) validate() error {
 	if u, err := url.Parse(o.publishURL); o.publishURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		refuse(publishURLFlag, fmt.Sprintf("%q", o.publishURL), "it must be an http or https URL without a query")
 	}
-	if o.publishAddress != "" && cmp.Or(ownNamespace(), o.leaseNamespace) == "" {
+	if o.publishAddress != "" && o.namespace() == "" {
 		refuse(publishFlag, fmt.Sprintf("%q", o.publishAddress), "the archives need the namespace of the operator: outside of a Pod, give it --leader-election-namespace")
 	}
 	if _, known := o.credentialsNamespace(); o.infrahub && !known {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,11 +70,9 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 		Assignment: assignment.Assignment{Installation: o.installation, Shard: o.shard},
 		Client:     mgr.GetClient(), API: mgr.GetAPIReader(), Local: local, LocalScope: o.scope, Watches: registry,
 		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(), Inventories: inventories,
-		Artifacts: o.artifacts(local), Kept: &source.Kept{Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace)},
-		DigestKeys: &seal.Store{
-			Secrets: secrets, Namespace: cmp.Or(ownNamespace(), o.leaseNamespace), Log: mgr.GetLogger().WithName("digests"),
-		},
-		Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, DefaultInterval: o.defaultInterval, BackstopInterval: o.backstopInterval,
+		Artifacts: o.artifacts(local), Kept: &source.Kept{Secrets: secrets, Namespace: o.namespace()},
+		DigestKeys: &seal.Store{Secrets: secrets, Namespace: o.namespace(), Log: mgr.GetLogger().WithName("digests")},
+		Namespace:  ownNamespace(), RequireServiceAccount: o.requireServiceAccount, DefaultInterval: o.defaultInterval, BackstopInterval: o.backstopInterval,
 		ImpersonationNamespaces: o.impersonation,
 		MaxBreakGlass:           o.maxBreakGlass,
 		Additions:               additions, PeopleTools: tools, UserStamps: o.userStamps,

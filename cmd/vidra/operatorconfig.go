@@ -76,9 +76,7 @@ func (o *operatorFlags) options() (insight.Options, error) {
 func operatorOf(path string) (operator insight.Operator, err error) {
 	flags := flag.NewFlagSet("operator", flag.ContinueOnError)
 	for _, field := range configfile.Fields() {
-		if flags.Lookup(field.Flag) == nil {
-			flags.String(field.Flag, "", "")
-		}
+		flags.String(field.Flag, "", "")
 	}
 	if err := configfile.Load(path, flags, configfile.Origins{}); err != nil {
 		return operator, fmt.Errorf("--operator-config: %w", err)

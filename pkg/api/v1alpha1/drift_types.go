@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,23 +198,20 @@ type IgnoreTarget struct {
 
 // DriftMode is the mode of spec.drift. Defaults to DriftCorrect.
 func (v *VidraResource) DriftMode() DriftMode {
-	if v.Spec.Drift == nil || v.Spec.Drift.Mode == "" {
+	if v.Spec.Drift == nil {
 		return DriftCorrect
 	}
-	return v.Spec.Drift.Mode
+	return cmp.Or(v.Spec.Drift.Mode, DriftCorrect)
 }
 
 // Additions is the policy for fields that a user added. Defaults to otherwise, and to
 // AdditionsKeep if that is empty.
 func (v *VidraResource) Additions(otherwise AdditionsPolicy) AdditionsPolicy {
-	switch {
-	case v.Spec.Drift != nil && v.Spec.Drift.Additions != "":
-		return v.Spec.Drift.Additions
-	case otherwise != "":
+	otherwise = cmp.Or(otherwise, AdditionsKeep)
+	if v.Spec.Drift == nil {
 		return otherwise
-	default:
-		return AdditionsKeep
 	}
+	return cmp.Or(v.Spec.Drift.Additions, otherwise)
 }
 
 // MaxExposure is for how long a foreign value stands at most in a contended object.

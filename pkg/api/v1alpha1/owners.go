@@ -56,11 +56,10 @@ func IsOwnerAnnotation(key string) bool {
 	return key == OwnerAnnotation || domain == OwnerAnnotationPrefix || strings.HasSuffix(domain, "."+OwnerAnnotationPrefix)
 }
 
-// names reports whether an annotation names an owner that the installation may have. The
-// list of the first operator has no installation.
+// names reports whether an annotation names an owner of the installation.
 func (i Installation) names(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return key == OwnerAnnotation || domain == i.within(OwnerAnnotationPrefix)
+	return domain == i.within(OwnerAnnotationPrefix)
 }
 
 // maxListed is how many names OwnersNamed reads of the list of the first operator.
@@ -94,6 +93,7 @@ func (i Installation) Owners(annotations map[string]string) []string {
 	return owners(annotations, i.names)
 }
 
+// owners returns the names in the list of the first operator, which has no installation, and in the annotations that count.
 func owners(annotations map[string]string, counts func(key string) bool) []string {
 	var names []string
 	for key, value := range annotations {

@@ -1,5 +1,11 @@
 package v1alpha1
 
+import (
+	"cmp"
+
+	"k8s.io/utils/ptr"
+)
+
 const (
 	// KeepAnnotation on a managed object, with the value "true", makes Vidra leave the
 	// object in place when it leaves the manifest and when the VidraResource is deleted.
@@ -69,12 +75,7 @@ const (
 )
 
 // AdoptPolicy is the policy for objects that exist already. Defaults to AdoptIfIdentical.
-func (v *VidraResource) AdoptPolicy() AdoptPolicy {
-	if v.Spec.Adopt == "" {
-		return AdoptIfIdentical
-	}
-	return v.Spec.Adopt
-}
+func (v *VidraResource) AdoptPolicy() AdoptPolicy { return cmp.Or(v.Spec.Adopt, AdoptIfIdentical) }
 
 // Orphans reports whether objects that are to be removed are left in place: those that left
 // the manifest, or all of them while the VidraResource is being deleted.
@@ -82,5 +83,5 @@ func (v *VidraResource) Orphans() bool {
 	if !v.DeletionTimestamp.IsZero() {
 		return v.Spec.DeletionPolicy == DeletionOrphan
 	}
-	return v.Spec.Prune != nil && !*v.Spec.Prune
+	return !ptr.Deref(v.Spec.Prune, true)
 }

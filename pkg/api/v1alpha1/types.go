@@ -7,6 +7,7 @@ import (
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -780,10 +781,7 @@ type VidraResourceList struct {
 }
 
 // WatchesEvents reports whether the managed objects are watched. Defaults to true.
-func (v *VidraResource) WatchesEvents() bool {
-	on := v.Spec.Destination.ReconcileOnEvents
-	return on == nil || *on
-}
+func (v *VidraResource) WatchesEvents() bool { return ptr.Deref(v.Spec.Destination.ReconcileOnEvents, true) }
 
 // IsReady reports whether the VidraResource is Ready at its current generation, and not being deleted.
 func (v *VidraResource) IsReady() bool {
@@ -808,10 +806,7 @@ const DefaultRevisionHistoryLimit = 5
 
 // RevisionLimit returns the number of former applied revisions that are kept.
 func (v *VidraResource) RevisionLimit() int {
-	if v.Spec.RevisionHistoryLimit == nil {
-		return DefaultRevisionHistoryLimit
-	}
-	return int(*v.Spec.RevisionHistoryLimit)
+	return int(ptr.Deref(v.Spec.RevisionHistoryLimit, DefaultRevisionHistoryLimit))
 }
 
 // KeepsRevisions reports whether applied revisions are kept: for an earlier one to be applied, or for a hold.
