@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -14,8 +15,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubeconfigFlag is a flag of every child.
-const kubeconfigFlag = "kubeconfig"
+const (
+	// kubeconfigFlag is a flag of every child.
+	kubeconfigFlag = "kubeconfig"
+	// childReady is the line of a child that works on until its end, when it has prepared its work.
+	childReady = "ready"
+)
 
 // child is this program in another process, with a sub-command of its own. It ends
 // with this process, or with stop.
@@ -47,6 +52,18 @@ func startChild(ctx context.Context, what string, args ...string) (*child, error
 		return nil, fmt.Errorf("start %s: %w", what, err)
 	}
 	return &child{what: what, cmd: cmd, hold: hold, out: bufio.NewReader(out)}, nil
+}
+
+// startReady starts a sub-command, and returns when it has printed childReady.
+func startReady(ctx context.Context, what string, args ...string) (*child, error) {
+	c, err := startChild(ctx, what, args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.await(childReady); err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	return c, nil
 }
 
 // childFlags are the flags of a sub-command, for childConfig.

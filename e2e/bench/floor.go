@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -17,12 +16,8 @@ import (
 	"github.com/vidra-operator/vidra/e2e/stopwatch"
 )
 
-const (
-	// floorCommand is the sub-command that this process starts itself with.
-	floorCommand = "floor"
-	// floorReady is what the floor prints when it watches.
-	floorReady = "ready"
-)
+// floorCommand is the sub-command that this process starts itself with.
+const floorCommand = "floor"
 
 // runFloor is the floor: the least that can revert an edit. It applies an
 // object of each kind, watches the kind bare, without a cache, and answers each
@@ -58,7 +53,7 @@ func runFloor(ctx context.Context, args []string, in io.Reader, out io.Writer) e
 		}
 		group.Go(func() error { return w.run(ctx) })
 	}
-	if _, err := fmt.Fprintln(out, floorReady); err != nil {
+	if _, err := fmt.Fprintln(out, childReady); err != nil {
 		return err
 	}
 	return group.Wait()
@@ -148,12 +143,5 @@ func (w *watcher) answer(ctx context.Context) error {
 
 // startFloor starts a process that runs runFloor, and returns when it watches.
 func startFloor(ctx context.Context, kubeconfig, namespace string, args ...string) (*child, error) {
-	f, err := startChild(ctx, "the floor", append([]string{floorCommand, "-kubeconfig", kubeconfig, "-namespace", namespace}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.await(floorReady); err != nil {
-		return nil, errors.Join(err, f.stop())
-	}
-	return f, nil
+	return startReady(ctx, "the floor", append([]string{floorCommand, "-kubeconfig", kubeconfig, "-namespace", namespace}, args...)...)
 }

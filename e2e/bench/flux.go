@@ -32,7 +32,7 @@ const (
 	fluxParallel = 4
 
 	// What the loop is asked to do, and what it prints when it has done it.
-	fluxReady, fluxGo, fluxGoing, fluxStop, fluxStopped = "ready", "go", "going", "stop", "stopped"
+	fluxGo, fluxGoing, fluxStop, fluxStopped = "go", "going", "stop", "stopped"
 )
 
 // flux applies sets of objects as kustomize-controller does with the ResourceManager of Flux, without
@@ -154,7 +154,7 @@ func (f *flux) loop(ctx context.Context, objects []*unstructured.Unstructured, a
 			_, _ = fmt.Fprintf(os.Stderr, "%s: %v\n", fluxSide, err)
 		}
 	}
-	_, _ = fmt.Fprintln(out, fluxReady)
+	_, _ = fmt.Fprintln(out, childReady)
 	for going, open := false, true; open && ctx.Err() == nil; {
 		if !going {
 			_, open = <-asked
@@ -181,12 +181,12 @@ type fluxLoop struct{ *child }
 
 // startFluxLoop starts the peer of heal, and returns when it has applied its objects.
 func startFluxLoop(ctx context.Context, kubeconfig string, objects int) (*fluxLoop, error) {
-	c, err := startChild(ctx, fluxSide, fluxLoopCommand, "-kubeconfig", kubeconfig, "-namespace", fluxNamespace,
+	c, err := startReady(ctx, fluxSide, fluxLoopCommand, "-kubeconfig", kubeconfig, "-namespace", fluxNamespace,
 		"-objects", fmt.Sprint(objects))
 	if err != nil {
 		return nil, err
 	}
-	return &fluxLoop{c}, c.await(fluxReady)
+	return &fluxLoop{c}, nil
 }
 
 // begin has the loop begin, and end has it stop: it takes no part of the machine while other sides are measured.

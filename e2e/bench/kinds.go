@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,10 +179,5 @@ func (l *lab) established(ctx context.Context, i int) bool {
 	if err := l.client.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
 		return false
 	}
-	for _, c := range crd.Status.Conditions {
-		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-			return true
-		}
-	}
-	return false
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }

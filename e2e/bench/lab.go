@@ -5,20 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,13 +81,8 @@ func newLab(ctx context.Context, o commonOptions, s setup) (*lab, error) {
 	return l, nil
 }
 
-func (l *lab) connect(ctx context.Context) error {
-	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
-	if err != nil {
-		return err
-	}
-	if l.client, err = client.NewWithWatch(l.env.Config, client.Options{Scheme: scheme}); err != nil {
+func (l *lab) connect(ctx context.Context) (err error) {
+	if l.client, err = testenv.Client(l.env.Config); err != nil {
 		return err
 	}
 	if l.dynamic, err = dynamic.NewForConfig(l.env.Config); err != nil {
@@ -121,14 +112,11 @@ func (l *lab) install(ctx context.Context) (err error) {
 
 // startOperator starts the operator with arguments beside those of the setup.
 func (l *lab) startOperator(ctx context.Context, args ...string) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // a free port
+	port, err := testenv.FreePort()
 	if err != nil {
 		return err
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return err
-	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	l.pprof = "http://" + address
 	args = append(append([]string{"--pprof-bind-address=" + address}, l.setup.args...), args...)
 	l.operator, err = l.env.StartOperator(ctx, testenv.OperatorOptions{Binary: l.binary, Args: args})

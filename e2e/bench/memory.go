@@ -83,9 +83,6 @@ func (p population) watch(ctx context.Context, way, kubeconfig string, timeout t
 		return figures, err
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
-	if err := w.await(observerReady); err != nil {
-		return figures, err
-	}
 	if err := p.edit(ctx, way); err != nil {
 		return figures, err
 	}

@@ -14,12 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const (
-	// observerCommand is the sub-command that this process starts itself with.
-	observerCommand = "observer"
-	// observerReady is what the observer prints when it counts events.
-	observerReady = "ready"
-)
+// observerCommand is the sub-command that this process starts itself with.
+const observerCommand = "observer"
 
 // watchFigures are what an observer measured.
 type watchFigures struct {
@@ -39,7 +35,7 @@ type watchFigures struct {
 }
 
 // runObserver is the process that is measured. It watches objects in one way,
-// which takes memory; then it prints observerReady, and when each of n objects was
+// which takes memory; then it prints childReady, and when each of n objects was
 // edited once, its figures. It ends with its standard input.
 func runObserver(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	fs := childFlags(observerCommand)
@@ -92,7 +88,7 @@ func measureWatch(ctx context.Context, config *rest.Config, name string, n int64
 	<-events.reached
 	events.seen.Store(0)
 	cpu := cpuTime()
-	if _, err := fmt.Fprintln(out, observerReady); err != nil {
+	if _, err := fmt.Fprintln(out, childReady); err != nil {
 		return f, err
 	}
 	select {
@@ -131,9 +127,9 @@ func (c *counter) count() {
 // observer is the process that runs runObserver.
 type observer struct{ *child }
 
-// startObserver starts an observer.
+// startObserver starts an observer, and returns when it counts events.
 func startObserver(ctx context.Context, way, kubeconfig string, objects int) (*observer, error) {
-	c, err := startChild(ctx, "the observer", observerCommand, "-kubeconfig", kubeconfig, "-way", way, "-objects", fmt.Sprint(objects))
+	c, err := startReady(ctx, "the observer", observerCommand, "-kubeconfig", kubeconfig, "-way", way, "-objects", fmt.Sprint(objects))
 	return &observer{c}, err
 }
 

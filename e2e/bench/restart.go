@@ -141,17 +141,7 @@ func (l *lab) restart(ctx context.Context, r *report, b batch, damaged int) erro
 
 // managedObjects counts the ConfigMaps that Vidra manages.
 func (l *lab) managedObjects(ctx context.Context) (int, error) {
-	n := 0
-	for options := (metav1.ListOptions{LabelSelector: managedSelector, Limit: pageSize}); ; {
-		page, err := l.dynamic.Resource(configMap.gvr).List(ctx, options)
-		if err != nil {
-			return 0, err
-		}
-		n += len(page.Items)
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return n, nil
-		}
-	}
+	return countConfigMaps(ctx, l.dynamic, managedSelector)
 }
 
 // damage deletes every second of the first n objects of a batch, and edits the others.

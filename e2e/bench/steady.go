@@ -56,9 +56,6 @@ func (o *steadyOptions) measure(ctx context.Context, l *lab) (_ *report, err err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, informer.stop()) }()
-	if err := informer.await(observerReady); err != nil {
-		return nil, err
-	}
 	r := &report{Settings: fmt.Sprintf("%s, rounds of %s", o.settings(), o.window), Environment: l.environment}
 	bar := newProgress("steady", o.rounds)
 	defer bar.end()

@@ -17,8 +17,6 @@ import (
 const (
 	// stormCommand is the sub-command that this process starts itself with.
 	stormCommand = "storm-of-updates"
-	// stormReady is what the storm prints before its first update.
-	stormReady = "ready"
 	// stormObjects is how many Deployments it writes to, stormResource the VidraResource that
 	// they are in, and stormClients how many requests are under way at a time.
 	stormObjects  = 20
@@ -79,7 +77,7 @@ func runStorm(ctx context.Context, args []string, in io.Reader, out io.Writer) e
 	}
 	ctx, cancel := untilParentEnds(ctx, in)
 	defer cancel()
-	if _, err := fmt.Fprintln(out, stormReady); err != nil {
+	if _, err := fmt.Fprintln(out, childReady); err != nil {
 		return err
 	}
 	limit := rate.NewLimiter(rate.Limit(*perSecond), 1)
@@ -111,9 +109,5 @@ func runStorm(ctx context.Context, args []string, in io.Reader, out io.Writer) e
 
 // startStorm rolls the Deployments out and begins to update their status.
 func (l *lab) startStorm(ctx context.Context, perSecond int) (*child, error) {
-	c, err := startChild(ctx, "the storm", stormCommand, "-kubeconfig", l.env.KubeconfigPath, "-rate", fmt.Sprint(perSecond))
-	if err != nil {
-		return nil, err
-	}
-	return c, c.await(stormReady)
+	return startReady(ctx, "the storm", stormCommand, "-kubeconfig", l.env.KubeconfigPath, "-rate", fmt.Sprint(perSecond))
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -85,13 +84,13 @@ func (o *webhookOptions) measure(ctx context.Context, l *lab) (*report, error) {
 
 // acceptWebhooks starts the operator again, with a receiver of webhooks, and returns its address.
 func (o *webhookOptions) acceptWebhooks(ctx context.Context, l *lab) (address string, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // a free port
+	port, err := testenv.FreePort()
 	if err != nil {
 		return "", err
 	}
-	address = listener.Addr().String()
+	address = fmt.Sprintf("127.0.0.1:%d", port)
 	key := filepath.Join(l.env.Dir, "webhook.key")
-	err = errors.Join(listener.Close(), os.WriteFile(key, []byte(webhookKey), 0o600), l.operator.Stop(time.Minute))
+	err = errors.Join(os.WriteFile(key, []byte(webhookKey), 0o600), l.operator.Stop(time.Minute))
 	if err != nil {
 		return "", err
 	}

@@ -113,22 +113,27 @@ func runLister(ctx context.Context, args []string, _ io.Reader, out io.Writer) e
 		return err
 	}
 	return doWork(out, func() error {
-		found := 0
-		for options := (metav1.ListOptions{LabelSelector: *selector, Limit: pageSize}); ; {
-			page, err := client.Resource(configMap.gvr).List(ctx, options)
-			if err != nil {
-				return err
-			}
-			found += len(page.Items)
-			if options.Continue = page.GetContinue(); options.Continue == "" {
-				break
-			}
+		found, err := countConfigMaps(ctx, client, *selector)
+		if err == nil && found != *n {
+			err = fmt.Errorf("the floor listed %d objects, not %d", found, *n)
 		}
-		if found != *n {
-			return fmt.Errorf("the floor listed %d objects, not %d", found, *n)
-		}
-		return nil
+		return err
 	})
+}
+
+// countConfigMaps lists the ConfigMaps with a label in pages, and counts them.
+func countConfigMaps(ctx context.Context, client dynamic.Interface, selector string) (int, error) {
+	n := 0
+	for options := (metav1.ListOptions{LabelSelector: selector, Limit: pageSize}); ; {
+		page, err := client.Resource(configMap.gvr).List(ctx, options)
+		if err != nil {
+			return 0, err
+		}
+		n += len(page.Items)
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return n, nil
+		}
+	}
 }
 
 // warmClient returns a client with an open connection.
@@ -145,9 +150,6 @@ func runWork(ctx context.Context, what string, args ...string) (done work, err e
 	if err != nil {
 		return done, err
 	}
-	err = json.NewDecoder(c.out).Decode(&done)
-	if stopped := c.stop(); stopped != nil {
-		err = stopped
-	}
+	err = c.finish(&done)
 	return done, err
 }

@@ -173,17 +173,7 @@ func (s *stream) faulty(event []byte, fault EventFault) ([]byte, error) {
 
 // Streams returns how many watches that match are running: the API server has
 // accepted them, and they have not ended.
-func (p *Proxy) Streams(match Match) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for s := range p.streams {
-		if match.matches(s.request) {
-			n++
-		}
-	}
-	return n
-}
+func (p *Proxy) Streams(match Match) int { return p.eachStream(match, func(*stream) {}) }
 
 // CutStreams breaks off the running watches that match, in mid-stream, and
 // returns how many it were.
@@ -207,27 +197,25 @@ func (p *Proxy) ErrorStreams(match Match, err apierrors.APIStatus) int {
 // more, and returns how many it were: no API server does that, but one whose events
 // were lost looks so.
 func (p *Proxy) MuteStreams(match Match) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for s := range p.streams {
-		if match.matches(s.request) {
-			s.muted.Store(true)
-			n++
-		}
-	}
-	return n
+	return p.eachStream(match, func(s *stream) { s.muted.Store(true) })
 }
 
 // endStreams ends the streams that match, each once.
 func (p *Proxy) endStreams(match Match, cause error) int {
+	return p.eachStream(match, func(s *stream) {
+		s.end(cause)
+		delete(p.streams, s)
+	})
+}
+
+// eachStream does something to the running watches that match, under the lock, and returns how many they are.
+func (p *Proxy) eachStream(match Match, do func(*stream)) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
 	for s := range p.streams {
 		if match.matches(s.request) {
-			s.end(cause)
-			delete(p.streams, s)
+			do(s)
 			n++
 		}
 	}

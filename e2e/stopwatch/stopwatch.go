@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
@@ -47,12 +46,11 @@ type Lap struct {
 // Time makes the edit, and blocks until the object is as wanted again or the
 // timeout is over. It returns the error of edit as it is.
 func (t Target) Time(ctx context.Context, edit func(context.Context) error) (Lap, error) {
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, t.Want.GetName()).String()
-	since, err := t.look(ctx, selector)
+	since, err := t.look(ctx)
 	if err != nil {
 		return Lap{}, err
 	}
-	w, err := t.Resource.Watch(ctx, metav1.ListOptions{FieldSelector: selector, ResourceVersion: since})
+	w, err := t.Resource.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: t.Want.GetName(), ResourceVersion: since}))
 	if err != nil {
 		return Lap{}, fmt.Errorf("watch %s: %w", t, err)
 	}
@@ -63,8 +61,8 @@ func (t Target) Time(ctx context.Context, edit func(context.Context) error) (Lap
 }
 
 // look returns the resourceVersion of a list with the object, which has to be as wanted. The version of the object itself may be too old for a watch.
-func (t Target) look(ctx context.Context, selector string) (version string, err error) {
-	found, err := t.Resource.List(ctx, metav1.ListOptions{FieldSelector: selector})
+func (t Target) look(ctx context.Context) (version string, err error) {
+	found, err := t.Resource.List(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: t.Want.GetName()}))
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("get %s: %w", t, err)

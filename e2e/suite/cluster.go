@@ -50,14 +50,14 @@ func (c *Cluster) Start(ctx context.Context, o testenv.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Admin, err = testenv.Client(c.Config); err != nil {
+	if c.watching, err = testenv.Client(c.Config); err != nil {
 		return err
 	}
-	c.watching, err = client.NewWithWatch(c.Config, client.Options{Scheme: c.Admin.Scheme(), Mapper: c.Admin.RESTMapper()})
-	if err == nil && Deployed() {
+	c.Admin = c.watching
+	if Deployed() {
 		c.Admin = c.made.noting(c.watching)
 	}
-	return err
+	return nil
 }
 
 // Stop does what that of Env does. In a cluster that is not that of the tests, it deletes what

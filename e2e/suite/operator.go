@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,14 +84,10 @@ func FlagsOf(objs []*unstructured.Unstructured) ([]string, error) {
 			return nil, fmt.Errorf("read the Deployment of the operator: %w", err)
 		}
 		var flags []string
-	next:
 		for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
-			for _, not := range elsewhere {
-				if strings.HasPrefix(arg, not+"=") {
-					continue next
-				}
+			if !slices.ContainsFunc(elsewhere, func(name string) bool { return strings.HasPrefix(arg, name+"=") }) {
+				flags = append(flags, strings.ReplaceAll(arg, "$(POD_NAMESPACE)", testenv.OperatorNamespace))
 			}
-			flags = append(flags, strings.ReplaceAll(arg, "$(POD_NAMESPACE)", testenv.OperatorNamespace))
 		}
 		return flags, nil
 	}

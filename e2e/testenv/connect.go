@@ -22,8 +22,6 @@ type ConnectOptions struct {
 	// NodeShell is the command that runs a command on a node: the name of the node and the
 	// command are added, as in `docker exec`. Defaults to none.
 	NodeShell []string
-	// Address is that of this machine, as Pods and the API server reach it. Defaults to none.
-	Address string
 }
 
 // connection is a cluster in which Vidra is installed.

@@ -121,7 +121,7 @@ func (e *Env) startControllerManager(o Options) error {
 	if err := os.WriteFile(rootCA, e.Config.CAData, 0o600); err != nil {
 		return err
 	}
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return err
 	}

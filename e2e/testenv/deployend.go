@@ -9,7 +9,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -156,15 +155,5 @@ func (e *Env) metricsToken(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	clientset, err := kubernetes.NewForConfig(e.Config)
-	if err != nil {
-		return "", err
-	}
-	seconds := tokenSeconds
-	token, err := clientset.CoreV1().ServiceAccounts(OperatorNamespace).CreateToken(ctx, metricsReaderName,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("asking for a token that may read metrics: %w", err)
-	}
-	return token.Status.Token, nil
+	return e.token(ctx, OperatorNamespace, metricsReaderName)
 }

@@ -277,12 +277,12 @@ func (e *Env) path(name string) string {
 	return filepath.Join(e.Dir, name)
 }
 
-// givenPorts are the ports that freePort returned: the system may give one again before a process listens on it.
+// givenPorts are the ports that FreePort returned: the system may give one again before a process listens on it.
 var givenPorts sync.Map
 
-// freePort returns a TCP port on the loopback address that no process listened on
+// FreePort returns a TCP port on the loopback address that no process listened on
 // a moment ago, and that it did not return before.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

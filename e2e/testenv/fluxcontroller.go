@@ -80,7 +80,7 @@ var fluxProcesses atomic.Int64
 
 // StartFlux starts a controller of Flux, whose program is binary, with the rights of an administrator. It returns when the controller is ready.
 func (e *Env) StartFlux(ctx context.Context, f FluxController, binary string, flags ...string) (*FluxProcess, error) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,9 +161,7 @@ func waitEstablished(ctx context.Context, c client.Client, name string) error {
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 			return false, err
 		}
-		return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-		}), nil
+		return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting until CustomResourceDefinition %s is established: %w (conditions: %v)", name, err, crd.Status.Conditions)
@@ -176,16 +175,16 @@ func newClient(cfg *rest.Config) (client.Client, error) {
 }
 
 // Client returns a client that knows the kinds of Kubernetes, CRDs and VidraResources.
-func Client(cfg *rest.Config) (client.Client, error) {
+func Client(cfg *rest.Config) (client.WithWatch, error) {
 	return clientOf(cfg, clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme)
 }
 
-func clientOf(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Client, error) {
+func clientOf(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range kinds {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
 	}
-	return client.New(cfg, client.Options{Scheme: scheme})
+	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 }

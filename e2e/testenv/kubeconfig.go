@@ -10,30 +10,38 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 )
 
-// tokenSeconds is how long the tokens of ServiceAccountKubeconfig are good for.
+// tokenSeconds is how long the tokens of ServiceAccounts are good for.
 const tokenSeconds int64 = 24 * 60 * 60
 
 // ServiceAccountKubeconfig asks for a token of a ServiceAccount (TokenRequest,
 // good for 24 hours) and returns the path of a kubeconfig with it: a client that uses
 // that may do what the ServiceAccount may do, and nothing else.
 func (e *Env) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+	token, err := e.token(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	cfg := rest.AnonymousClientConfig(e.Config)
+	cfg.BearerToken = token
+	return e.WriteKubeconfig(namespace+"."+name, cfg)
+}
+
+// token asks for a token of a ServiceAccount.
+func (e *Env) token(ctx context.Context, namespace, name string) (string, error) {
 	c, err := kubernetes.NewForConfig(e.Config)
 	if err != nil {
 		return "", err
 	}
-	seconds := tokenSeconds
 	token, err := c.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(tokenSeconds)},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s: %w", namespace, name, err)
 	}
-	cfg := rest.AnonymousClientConfig(e.Config)
-	cfg.BearerToken = token.Status.Token
-	path := e.path(namespace + "." + name + ".kubeconfig")
-	return path, writeKubeconfig(path, cfg)
+	return token.Status.Token, nil
 }
 
 // Kubeconfig is the text of a kubeconfig that reaches an API server as cfg does, with

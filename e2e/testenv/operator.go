@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,15 +80,8 @@ type runner interface {
 // ctx bounds the start, not the life of the operator: call Operator.Stop, or
 // Env.Stop, which stops it too.
 func (e *Env) StartOperator(ctx context.Context, o OperatorOptions) (*Operator, error) {
-	if o.Namespace == "" {
-		o.Namespace = OperatorNamespace
-	}
-	if o.ServiceAccount == "" {
-		o.ServiceAccount = OperatorServiceAccount
-	}
-	if o.ReadyTimeout == 0 {
-		o.ReadyTimeout = time.Minute
-	}
+	o.Namespace, o.ServiceAccount = cmp.Or(o.Namespace, OperatorNamespace), cmp.Or(o.ServiceAccount, OperatorServiceAccount)
+	o.ReadyTimeout = cmp.Or(o.ReadyTimeout, time.Minute)
 	if e.Connected() {
 		return e.deploy(ctx, o)
 	}
@@ -111,18 +105,18 @@ func (e *Env) kubeconfigOf(ctx context.Context, o OperatorOptions) (string, erro
 		return e.ServiceAccountKubeconfig(ctx, o.Namespace, o.ServiceAccount)
 	}
 	e.mu.Lock()
-	path := e.path(fmt.Sprintf("operator-%d.kubeconfig", len(e.operators)+1))
+	name := fmt.Sprintf("operator-%d", len(e.operators)+1)
 	e.mu.Unlock()
-	return path, writeKubeconfig(path, o.Config)
+	return e.WriteKubeconfig(name, o.Config)
 }
 
 // launch starts the process and registers it for Env.Stop.
 func (e *Env) launch(o OperatorOptions, kubeconfig string) (*Operator, error) {
-	metrics, err := freePort()
+	metrics, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
-	health, err := freePort()
+	health, err := FreePort()
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,10 +60,6 @@ func touchForgotten(ctx context.Context, c client.Client) {
 // deletionFailed says whether the last attempt to delete the objects of the kind has
 // failed.
 func deletionFailed(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, condition := range crd.Status.Conditions {
-		if condition.Type == apiextensionsv1.Terminating {
-			return condition.Reason == "InstanceDeletionFailed"
-		}
-	}
-	return false
+	condition := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating)
+	return condition != nil && condition.Reason == "InstanceDeletionFailed"
 }

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -161,11 +160,6 @@ func entryOf(vr *v1alpha1.VidraResource, o Object) *v1alpha1.ManagedResourceStat
 
 // resource is the client for the object.
 func (k *keeper) resource() dynamic.ResourceInterface { return k.runner.Resource(k.object) }
-
-// only selects the object.
-func (k *keeper) only() string {
-	return fields.OneTermEqualSelector(metav1.ObjectNameField, k.object.Key.Name).String()
-}
 
 // difference is the difference of an object from the wanted one. Its zero value is no difference.
 type difference struct {

@@ -155,14 +155,14 @@ func (c *Cluster) measure(ctx context.Context, o Object, within time.Duration) (
 	}
 	m := &measurement{keepers: keepers, within: within, heal: Heal{Object: o}, cluster: c}
 	first := keepers[0]
-	list, err := first.resource().List(ctx, metav1.ListOptions{FieldSelector: first.only()})
+	list, err := first.resource().List(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: first.object.Key.Name}))
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", o, err)
 	}
 	if len(list.Items) > 0 {
 		m.live = &list.Items[0]
 	}
-	w, err := first.resource().Watch(ctx, metav1.ListOptions{FieldSelector: first.only(), ResourceVersion: list.GetResourceVersion()})
+	w, err := first.resource().Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: first.object.Key.Name, ResourceVersion: list.GetResourceVersion()}))
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", o, err)
 	}

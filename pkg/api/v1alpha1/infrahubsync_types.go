@@ -424,4 +424,6 @@ func (s *InfrahubSync) ArtifactName() string { return cmp.Or(s.Spec.Publish.Name
 
 // SyncRequest is the request for a query: the value of SyncRequestedAtAnnotation, shortened to the length that the status
 // repeats.
-func (s *InfrahubSync) SyncRequest() string { return repeated(s.Annotations[SyncRequestedAtAnnotation]) }
+func (s *InfrahubSync) SyncRequest() string {
+	return repeated(s.Annotations[SyncRequestedAtAnnotation])
+}

@@ -781,7 +781,9 @@ type VidraResourceList struct {
 }
 
 // WatchesEvents reports whether the managed objects are watched. Defaults to true.
-func (v *VidraResource) WatchesEvents() bool { return ptr.Deref(v.Spec.Destination.ReconcileOnEvents, true) }
+func (v *VidraResource) WatchesEvents() bool {
+	return ptr.Deref(v.Spec.Destination.ReconcileOnEvents, true)
+}
 
 // IsReady reports whether the VidraResource is Ready at its current generation, and not being deleted.
 func (v *VidraResource) IsReady() bool {
