@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -31,16 +29,12 @@ type cluster struct {
 }
 
 func newCluster(config *rest.Config) (*cluster, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
 	// The edits are single requests; a limit on this side would be timed as well.
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	c := &cluster{config: config}
 	var err error
-	if c.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	if c.client, err = testenv.Client(config); err != nil {
 		return nil, err
 	}
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {

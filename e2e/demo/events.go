@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,11 +47,7 @@ func refersTo(ref corev1.ObjectReference, o *unstructured.Unstructured) bool {
 
 // awaitEvent waits for an Event.
 func (c *cluster) awaitEvent(ctx context.Context, w wantedEvent) (*eventsv1.Event, error) {
-	// Events about what has no namespace live in this one.
-	namespace := w.regarding.GetNamespace()
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
+	namespace := cmp.Or(w.regarding.GetNamespace(), metav1.NamespaceDefault) // where the Events about cluster-scoped objects are
 	var found *eventsv1.Event
 	what := fmt.Sprintf("there was an Event %s on %s that says %q", w.reason, title(w.regarding), w.says)
 	err := await(ctx, patience, what, func(ctx context.Context) (bool, error) {

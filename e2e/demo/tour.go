@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,15 +61,12 @@ func newTour(o options) (*tour, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tour{printer: o.Print, cluster: c, operator: o.Operator, firstSign: o.Patience}
+	t := &tour{printer: o.Print, cluster: c, operator: o.Operator, firstSign: cmp.Or(o.Patience, 15*time.Second)}
 	if t.printer == nil {
 		t.printer = &printer{}
 	}
 	if t.operator == nil {
 		t.operator = c.operatorPods
-	}
-	if t.firstSign == 0 {
-		t.firstSign = 15 * time.Second
 	}
 	return t, t.loadSamples(o.Samples)
 }

@@ -22,10 +22,7 @@ import (
 func (c *Cluster) EventsAbout(t require.TestingT, obj client.Object, reasons ...string) []eventsv1.Event {
 	gvk, err := c.Admin.GroupVersionKindFor(obj)
 	require.NoError(t, err)
-	namespace := obj.GetNamespace()
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault // where the Events about cluster-scoped objects are
-	}
+	namespace := cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault) // where the Events about cluster-scoped objects are
 	all := &eventsv1.EventList{}
 	about := client.MatchingFields{
 		"reportingController": "vidra-operator", "regarding.kind": gvk.Kind, "regarding.name": obj.GetName(),

@@ -248,16 +248,6 @@ func (e *Env) scaleDown(ctx context.Context, deployment client.ObjectKey) error 
 // tail implements runner.
 func (d *deployed) tail() string { return tailFile(d.log) }
 
-// running implements runner.
-func (d *deployed) running() bool {
-	select {
-	case <-d.done:
-		return false
-	default:
-		return true
-	}
-}
-
 // ended implements runner.
 func (d *deployed) ended() <-chan struct{} { return d.done }
 
@@ -266,7 +256,7 @@ func (d *deployed) failure() error { return d.err }
 
 // stop implements runner.
 func (d *deployed) stop(timeout time.Duration) error {
-	if !d.running() {
+	if !isOpen(d.done) {
 		return fmt.Errorf("the operator of Deployment %s had ended before it was stopped", d.key)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout+podTimeout)
@@ -277,7 +267,7 @@ func (d *deployed) stop(timeout time.Duration) error {
 // kill implements runner. The process is frozen first, so that it does nothing after kill was
 // called, while its Pod gets to know that it is to end.
 func (d *deployed) kill() error {
-	if !d.running() {
+	if !isOpen(d.done) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), podTimeout)

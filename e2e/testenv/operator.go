@@ -58,8 +58,6 @@ type Operator struct {
 
 // runner is what runs an operator.
 type runner interface {
-	// running reports whether it has not ended.
-	running() bool
 	// stop ends it in order, and kill at once; both return when it is gone.
 	stop(timeout time.Duration) error
 	kill() error
@@ -180,5 +178,15 @@ func (o *Operator) Err() error {
 }
 
 func (o *Operator) running() bool {
-	return o.runner.running()
+	return isOpen(o.runner.ended())
+}
+
+// isOpen reports whether a channel is not closed: the operator or process, whose end closes it, runs.
+func isOpen(ended <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return false
+	default:
+		return true
+	}
 }

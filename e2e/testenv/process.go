@@ -70,14 +70,7 @@ func startProcess(l *leash, o processOptions) (*process, error) {
 }
 
 // running says whether the process has not ended.
-func (p *process) running() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
+func (p *process) running() bool { return isOpen(p.done) }
 
 // ended implements runner.
 func (p *process) ended() <-chan struct{} { return p.done }
