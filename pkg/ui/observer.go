@@ -69,8 +69,11 @@ func (w *observer) see(u *unstructured.Unstructured, now time.Time, late bool) *
 			return w.reverted(u, digest, now)
 		}
 	default:
+		if w.clean == nil { // it was deleted before it was read, and another client created it again
+			return nil
+		}
 		changes := ownership.Drift(u, w.clean, w.manager, w.disclosure())
-		if w.clean == nil || len(changes) == 0 {
+		if len(changes) == 0 {
 			return nil
 		}
 		if w.pending == nil || w.pending.Gone {

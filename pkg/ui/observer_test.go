@@ -82,3 +82,15 @@ func TestObserver(t *testing.T) {
 		})
 	}
 }
+
+// TestObserverWithoutState has an object that was deleted before it was read, and that another client created again.
+func TestObserverWithoutState(t *testing.T) {
+	w := &observer{vidraResource: "shop", manager: "vidra/shop"}
+	deleted := w.gone(time.Now(), false)
+	foreign := stateWith("ConfigMap", "red", "", 0)
+	foreign.SetManagedFields(nil)
+	require.Nil(t, w.see(foreign, time.Now(), false))
+	require.True(t, deleted.Reverted.IsZero(), "the VidraResource has not created it")
+	require.Same(t, deleted, w.see(stateWith("ConfigMap", "blue", "", 0), time.Now(), false))
+	require.False(t, deleted.Reverted.IsZero())
+}
