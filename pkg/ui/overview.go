@@ -46,7 +46,7 @@ func filterOf(query url.Values) filter {
 // Active reports whether anything is filtered.
 func (f filter) Active() bool { return f.State+f.Namespace+f.Labels+f.Search != "" }
 
-// Query is the filter as the query of an address, with another state.
+// Query is the filter as the query of an address with its question mark, with another state.
 func (f filter) Query(state string) string {
 	query := url.Values{}
 	for key, value := range map[string]string{"state": state, "namespace": f.Namespace, "labels": f.Labels, "search": f.Search} {
@@ -54,7 +54,7 @@ func (f filter) Query(state string) string {
 			query.Set(key, value)
 		}
 	}
-	return query.Encode()
+	return "?" + query.Encode()
 }
 
 // selects reports whether a VidraResource is selected, apart from its state.

@@ -2,6 +2,8 @@ package ui
 
 import (
 	"fmt"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,4 +128,14 @@ func TestOriginOf(t *testing.T) {
 	}
 	require.Equal(t, "1 line from the manifest, none set by others", originOf(rows))
 	require.Equal(t, "1 line from the manifest, 2 set by others (kubectl)", originOf(append(rows, row("/data/b", false, "kubectl"), row("/data/c", false, "kubectl"))))
+}
+
+// TestAddressOfState: the address of a tile has the whole filter, for a new tab.
+func TestAddressOfState(t *testing.T) {
+	l := listing{Filter: filterOf(url.Values{"namespace": {"shop"}, "labels": {"a in (b,c)"}})}
+	l.fill(nil, time.Now())
+	var out strings.Builder
+	require.NoError(t, templates["overview"].ExecuteTemplate(&out, "part-summary", page{Base: "/token", Body: l}))
+	require.Contains(t, out.String(), `href="/token/?labels=a&#43;in&#43;%28b%2Cc%29&amp;namespace=shop&amp;state=failing"`)
+	require.Contains(t, out.String(), `href="/token/?labels=a&#43;in&#43;%28b%2Cc%29&amp;namespace=shop"`)
 }
