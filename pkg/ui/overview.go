@@ -276,7 +276,8 @@ func (l *listing) fill(all []*entry, now time.Time) {
 	slices.Sort(l.Namespaces)
 	l.Lately = timelineOfMoments(recent, shownLately)
 	l.Total = len(selected)
-	from := min(max(0, l.Block)*blockRows, l.Total)
+	l.Block = min(max(0, l.Block), l.Total) // any number may be asked for
+	from := min(l.Block*blockRows, l.Total)
 	for i, e := range selected[from:min(from+blockRows, l.Total)] {
 		l.Rows = append(l.Rows, rowOf(e, l.Filter, from+i, now))
 	}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
 	"testing"
@@ -138,4 +139,17 @@ func TestAddressOfState(t *testing.T) {
 	require.NoError(t, templates["overview"].ExecuteTemplate(&out, "part-summary", page{Base: "/token", Body: l}))
 	require.Contains(t, out.String(), `href="/token/?labels=a&#43;in&#43;%28b%2Cc%29&amp;namespace=shop&amp;state=failing"`)
 	require.Contains(t, out.String(), `href="/token/?labels=a&#43;in&#43;%28b%2Cc%29&amp;namespace=shop"`)
+}
+
+// TestBlock: a block that does not exist has no rows, and the browser asks for no block before it.
+func TestBlock(t *testing.T) {
+	entries := make([]*entry, blockRows+10)
+	for i := range entries {
+		entries[i] = &entry{vr: &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}}}
+	}
+	for number, want := range map[int][2]int{0: {blockRows, 1}, 1: {10, 0}, 2: {0, 0}, -3: {blockRows, 1}, math.MaxInt: {0, 0}, math.MinInt: {blockRows, 1}} {
+		l := listing{Filter: filterOf(nil), Block: number}
+		l.fill(entries, time.Now())
+		require.Equal(t, want, [2]int{len(l.Rows), len(l.Later)}, "block %d", number)
+	}
 }
