@@ -43,7 +43,7 @@ func shownYAML(obj, other *unstructured.Unstructured, status bool, side string, 
 		return ""
 	}
 	obj = ownership.Mask(obj, known, func(path []string, value any) any {
-		if other != nil && !reflect.DeepEqual(valueAt(other.Object, path), value) {
+		if other != nil && !reflect.DeepEqual(ValueAt(other.Object, path), value) {
 			return mask + " " + side
 		}
 		return mask

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -158,7 +159,7 @@ func diffOf(before, after *unstructured.Unstructured, known ownership.Disclosure
 	known = known.With(before, after)
 	text := func(u, other *unstructured.Unstructured, side string) string {
 		masked := ownership.Mask(u, known, func(path []string, value any) any {
-			if there, _, _ := unstructured.NestedFieldNoCopy(other.Object, path...); there != nil && there == value {
+			if insight.ValueAt(other.Object, path) == value {
 				return "***"
 			}
 			return "*** " + side

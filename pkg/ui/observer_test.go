@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -93,4 +94,19 @@ func TestObserverWithoutState(t *testing.T) {
 	require.True(t, deleted.Reverted.IsZero(), "the VidraResource has not created it")
 	require.Same(t, deleted, w.see(stateWith("ConfigMap", "blue", "", 0), time.Now(), false))
 	require.False(t, deleted.Reverted.IsZero())
+}
+
+// TestDiffOfLists: a withheld value in a list counts as edited only if it was.
+func TestDiffOfLists(t *testing.T) {
+	pod := func(image string, values ...string) *unstructured.Unstructured {
+		var env []any
+		for _, value := range values {
+			env = append(env, map[string]any{"name": "KEY", "value": value})
+		}
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"image": image, "env": env}}}}}
+	}
+	diff := diffOf(pod("a:2", "same", "other"), pod("a:1", "same", "first"), ownership.Disclose(false, false, false))
+	require.Contains(t, diff, "\n       value: '***'\n", "the same value")
+	require.Contains(t, diff, "\n-      value: '*** (edited)'\n-    image: a:2\n+      value: '*** (reverted)'\n+    image: a:1\n")
+	require.Equal(t, 1, strings.Count(diff, "(edited)"), "the other value alone")
 }
