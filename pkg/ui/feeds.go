@@ -44,7 +44,7 @@ type feedHandler interface {
 	replace(all []any)
 	// refused is called when the user may not list or watch the objects. The feed ends then.
 	refused(spec feedSpec, err error)
-	// ended is called when the feed ends because no page needs it.
+	// ended is called when no page has needed the feed for a while, and a while after a refusal: the next page starts it anew.
 	ended()
 	// convert reduces an object to the part that is kept.
 	convert(u *unstructured.Unstructured) any
@@ -64,6 +64,8 @@ type feeds struct {
 type feed struct {
 	users int
 	stop  context.CancelFunc
+	// isRefused reports that the user may not have it.
+	isRefused bool
 	// began is closed when the first list was answered: the feed misses no event from then on.
 	began chan struct{}
 }
@@ -90,13 +92,18 @@ func (f *feeds) use(spec feedSpec, handler feedHandler) (end func()) {
 			defer f.mu.Unlock()
 			if running.users--; running.users == 0 {
 				running.stop()
-				if f.all[spec] == running {
-					delete(f.all, spec)
-				}
-				handler.ended()
+				f.forgetLocked(spec, running, handler)
 			}
 		})
 	})
+}
+
+// forgetLocked has the next page start a feed anew. A feed that runs in its place continues.
+func (f *feeds) forgetLocked(spec feedSpec, ended *feed, handler feedHandler) {
+	if f.all[spec] == ended {
+		delete(f.all, spec)
+		handler.ended()
+	}
 }
 
 // began returns a channel that is closed once a running feed misses no event.
@@ -109,6 +116,14 @@ func (f *feeds) began(spec feedSpec) <-chan struct{} {
 	ended := make(chan struct{})
 	close(ended)
 	return ended
+}
+
+// refuses reports whether the user may not have a feed, as far as is known.
+func (f *feeds) refuses(spec feedSpec) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	running := f.all[spec]
+	return running != nil && running.isRefused
 }
 
 // run lists and watches until ctx ends, or until the user may not.
@@ -128,13 +143,14 @@ func (f *feeds) run(ctx context.Context, spec feedSpec, running *feed, handler f
 	defer began()
 	var refusal *refusal
 	if errors.As(context.Cause(watching), &refusal) && ctx.Err() == nil {
+		f.mu.Lock()
+		running.isRefused = true
+		f.mu.Unlock()
 		handler.refused(spec, refusal.error)
 		time.AfterFunc(linger, func() { // a page that is opened later tries again
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if f.all[spec] == running {
-				delete(f.all, spec)
-			}
+			f.forgetLocked(spec, running, handler)
 		})
 	}
 }

@@ -36,8 +36,6 @@ type observers struct {
 	topics map[string]*openTopic
 	all    map[object.Identity]*observed
 	edits  edits
-	// unwatched are the feeds that the user may not have.
-	unwatched map[feedSpec]bool
 }
 
 // openTopic is a topic with open pages.
@@ -61,7 +59,7 @@ type observed struct {
 }
 
 func newObservers(s *Server) *observers {
-	return &observers{server: s, topics: map[string]*openTopic{}, all: map[object.Identity]*observed{}, unwatched: map[feedSpec]bool{}}
+	return &observers{server: s, topics: map[string]*openTopic{}, all: map[object.Identity]*observed{}}
 }
 
 // open observes the objects of a topic until end is called. From ready on, no edit is missed.
@@ -203,10 +201,10 @@ func objectFeed(gvr schema.GroupVersionResource, namespace string) feedSpec {
 
 // followLocked has a topic use a watch of all namespaces, or of one if the user may not have the former.
 func (o *observers) followLocked(t *openTopic, spec feedSpec, namespace string) {
-	if o.unwatched[spec] {
+	if o.server.feeds.refuses(spec) {
 		spec.namespace = namespace
 	}
-	if t.feeds[spec] == nil && !o.unwatched[spec] && o.topicOpenLocked(t) {
+	if t.feeds[spec] == nil && !o.server.feeds.refuses(spec) && o.topicOpenLocked(t) {
 		t.feeds[spec] = o.server.feeds.use(spec, o)
 	}
 }
@@ -373,9 +371,6 @@ func (o *observers) replace([]any) {
 
 // refused implements feedHandler: if the user may not watch all namespaces, the namespaces of the objects are watched.
 func (o *observers) refused(spec feedSpec, _ error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.unwatched[spec] = true
 	if spec.namespace != "" {
 		return
 	}
