@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -61,5 +62,35 @@ func TestFeedAfterRefusal(t *testing.T) {
 		time.Sleep(linger + time.Second)
 		known, _ = s.store.await(t.Context())
 		require.False(t, known, "no feed runs")
+	})
+}
+
+// TestReads: objects whose requests have no answer are read again, each once at a time.
+func TestReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		s, client := fakeServer()
+		client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			requests++
+			return true, nil, apierrors.NewInternalError(errors.New("no storage"))
+		})
+		page := &openTopic{ctx: t.Context(), objects: map[object.Identity]bool{}}
+		s.observers.topics["page"] = page
+		for _, name := range []string{"a", "b", "c"} {
+			id := object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: name}
+			page.objects[id] = true
+			s.observers.all[id] = &observed{owners: []*observer{{id: id, gvr: configMaps}}}
+		}
+		s.observers.baselines(page)
+		require.Equal(t, 3, requests)
+		for n := 2; n < 6; n++ {
+			time.Sleep(rereadAfter)
+			synctest.Wait()
+			require.Equal(t, 3*n, requests)
+		}
+		delete(s.observers.topics, "page")
+		time.Sleep(rereadAfter)
+		synctest.Wait()
+		require.Equal(t, 15, requests, "no page needs them")
 	})
 }

@@ -52,7 +52,7 @@ type observer struct {
 	// clean is the last state without an edit, with the managedFields of the VidraResource alone; nil while none is known.
 	clean  *unstructured.Unstructured
 	digest ownership.Digest
-	// asked reports that the object is being read.
+	// asked reports that the object was requested; a request without an answer is repeated after a while.
 	asked bool
 	// pending is the edit that stands.
 	pending *edit

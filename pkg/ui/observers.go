@@ -238,7 +238,7 @@ func (o *observers) baselines(t *openTopic) {
 			for _, id := range ids {
 				u, err := objects.Get(t.ctx, id.Name, metav1.GetOptions{})
 				if err != nil {
-					o.unread(t, ids, err)
+					o.unread([]object.Identity{id}, err)
 					continue
 				}
 				o.see(u, read)
@@ -249,7 +249,7 @@ func (o *observers) baselines(t *openTopic) {
 		for listed := 0; listed < mostListed; listed += pageSize {
 			list, err := objects.List(t.ctx, options)
 			if err != nil {
-				o.unread(t, ids, err)
+				o.unread(ids, err)
 				break
 			}
 			for i := range list.Items {
@@ -265,20 +265,29 @@ func (o *observers) baselines(t *openTopic) {
 // rereadAfter is the delay of the next read of objects after a request without an answer.
 const rereadAfter = 2 * time.Second
 
-// unread reads objects later whose request had no answer; a refusal stands.
-func (o *observers) unread(t *openTopic, ids []object.Identity, err error) {
+// unread has objects be read later whose request had no answer; a refusal stands.
+func (o *observers) unread(ids []object.Identity, err error) {
 	if !unanswered(err) {
 		return
 	}
-	defer time.AfterFunc(rereadAfter, func() { o.baselines(t) })
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, id := range ids {
-		if known := o.all[id]; known != nil {
-			for _, w := range known.owners {
-				w.asked = false
+	time.AfterFunc(rereadAfter, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for _, id := range ids {
+			if known := o.all[id]; known != nil {
+				for _, w := range known.owners {
+					w.asked = false
+				}
 			}
 		}
+		o.rereadLocked()
+	})
+}
+
+// rereadLocked reads the objects of all topics that are unknown.
+func (o *observers) rereadLocked() {
+	for _, t := range o.topics {
+		go o.baselines(t)
 	}
 }
 
@@ -364,9 +373,7 @@ func (o *observers) replace([]any) {
 			}
 		}
 	}
-	for _, t := range o.topics {
-		go o.baselines(t)
-	}
+	o.rereadLocked()
 }
 
 // refused implements feedHandler: if the user may not watch all namespaces, the namespaces of the objects are watched.
@@ -374,6 +381,8 @@ func (o *observers) refused(spec feedSpec, _ error) {
 	if spec.namespace != "" {
 		return
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, t := range o.topics {
 		if t.feeds[spec] == nil {
 			continue
