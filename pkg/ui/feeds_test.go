@@ -2,6 +2,7 @@ package ui
 
 import (
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,13 +10,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -24,7 +28,7 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 // fakeServer is a Server of the page with the client of its requests.
 func fakeServer() (*Server, *fake.FakeDynamicClient) {
 	kinds := map[schema.GroupVersionResource]string{v1alpha1.Resource: "VidraResourceList", configMaps: "ConfigMapList"}
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds)
 	s := &Server{client: client, hub: newHub()}
 	s.feeds = newFeeds(client, s.hub)
 	s.store = newStore(s)
@@ -68,10 +72,10 @@ func TestFeedAfterRefusal(t *testing.T) {
 // TestReads: objects whose requests have no answer are read again, each once at a time.
 func TestReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		requests := 0
+		var requests atomic.Int32
 		s, client := fakeServer()
-		client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			requests++
+		client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			requests.Add(1)
 			return true, nil, apierrors.NewInternalError(errors.New("no storage"))
 		})
 		page := &openTopic{ctx: t.Context(), objects: map[object.Identity]bool{}}
@@ -82,15 +86,48 @@ func TestReads(t *testing.T) {
 			s.observers.all[id] = &observed{owners: []*observer{{id: id, gvr: configMaps}}}
 		}
 		s.observers.baselines(page)
-		require.Equal(t, 3, requests)
+		require.EqualValues(t, 3, requests.Load())
 		for n := 2; n < 6; n++ {
 			time.Sleep(rereadAfter)
 			synctest.Wait()
-			require.Equal(t, 3*n, requests)
+			require.EqualValues(t, 3*n, requests.Load())
 		}
+		s.observers.mu.Lock()
 		delete(s.observers.topics, "page")
+		s.observers.mu.Unlock()
 		time.Sleep(rereadAfter)
 		synctest.Wait()
-		require.Equal(t, 15, requests, "no page needs them")
+		require.EqualValues(t, 15, requests.Load(), "no page needs them")
 	})
+}
+
+// TestObservedOfPage: a page observes the present objects of its VidraResource, with one goroutine, while a watch of it does not begin.
+func TestObservedOfPage(t *testing.T) {
+	s, _ := fakeServer()
+	var err error
+	s.cluster, err = cluster.New(&rest.Config{Host: "127.0.0.1:1"})
+	require.NoError(t, err)
+	s.store.replace([]any{&entry{vr: &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}})
+	_, end := s.observers.open(vidraResourceTopic("shop"))
+	defer end()
+	former := object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "former"}
+	hanging := objectFeed(configMaps, "")
+	s.feeds.mu.Lock()
+	s.feeds.all[hanging] = &feed{began: make(chan struct{})}
+	s.feeds.mu.Unlock()
+	s.observers.mu.Lock()
+	page := s.observers.topics[vidraResourceTopic("shop")]
+	page.objects[former], s.observers.all[former] = true, &observed{users: 1}
+	page.feeds[hanging] = func() {}
+	s.observers.mu.Unlock()
+	before := runtime.NumGoroutine()
+	for range 100 {
+		s.observers.inventoryChanged("shop")
+	}
+	require.Eventually(t, func() bool {
+		s.observers.mu.Lock()
+		defer s.observers.mu.Unlock()
+		return len(page.objects) == 0 && len(s.observers.all) == 0
+	}, 5*time.Second, time.Millisecond)
+	require.Less(t, runtime.NumGoroutine(), before+10)
 }

@@ -47,6 +47,8 @@ type openTopic struct {
 	// feeds are the watches that it uses, and objects the objects that it observes.
 	feeds   map[feedSpec]func()
 	objects map[object.Identity]bool
+	// changed has a value when the inventory changed since the objects were determined.
+	changed chan struct{}
 	// ready is closed once no edit of the objects is missed, and isReady calls that.
 	ready   chan struct{}
 	isReady func()
@@ -68,11 +70,11 @@ func (o *observers) open(topic string) (ready <-chan struct{}, end func()) {
 	defer o.mu.Unlock()
 	t := o.topics[topic]
 	if t == nil {
-		t = &openTopic{feeds: map[feedSpec]func(){}, objects: map[object.Identity]bool{}, ready: make(chan struct{})}
+		t = &openTopic{feeds: map[feedSpec]func(){}, objects: map[object.Identity]bool{}, changed: make(chan struct{}, 1), ready: make(chan struct{})}
 		t.isReady = sync.OnceFunc(func() { close(t.ready) })
 		t.ctx, t.cancel = context.WithCancel(context.Background())
 		o.topics[topic] = t
-		go o.begin(topic, t)
+		go o.follow(topic, t)
 	}
 	t.users++
 	return t.ready, sync.OnceFunc(func() {
@@ -86,23 +88,48 @@ func (o *observers) open(topic string) (ready <-chan struct{}, end func()) {
 		for _, end := range t.feeds {
 			end()
 		}
-		for id := range t.objects {
-			if known := o.all[id]; known != nil {
-				if known.users--; known.users == 0 {
-					delete(o.all, id)
-				}
-			}
-		}
+		o.keepLocked(t, nil)
 	})
+}
+
+// keepLocked ends the observation of all but some objects for a topic.
+func (o *observers) keepLocked(t *openTopic, kept map[object.Identity]bool) {
+	for id := range t.objects {
+		if kept[id] {
+			continue
+		}
+		delete(t.objects, id)
+		if o.all[id].users--; o.all[id].users == 0 {
+			delete(o.all, id)
+		}
+	}
 }
 
 // inventoryChanged observes the objects that a VidraResource has got, if its page is open.
 func (o *observers) inventoryChanged(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	topic := vidraResourceTopic(name)
-	if t := o.topics[topic]; t != nil {
-		go o.begin(topic, t)
+	if t := o.topics[vidraResourceTopic(name)]; t != nil {
+		t.change()
+	}
+}
+
+func (t *openTopic) change() {
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+// follow observes the objects of a topic until it is closed, and those of each inventory anew.
+func (o *observers) follow(topic string, t *openTopic) {
+	for {
+		o.begin(topic, t)
+		select {
+		case <-t.changed:
+		case <-t.ctx.Done():
+			return
+		}
 	}
 }
 
@@ -113,10 +140,18 @@ func (o *observers) begin(topic string, t *openTopic) {
 	if t.ctx.Err() != nil {
 		return
 	}
-	defer t.isReady()
-	if !known {
-		return
+	if known {
+		o.observeTopic(topic, t)
+		if !o.settled(t) {
+			return
+		}
+		o.baselines(t)
 	}
+	t.isReady()
+}
+
+// observeTopic observes the objects of a topic.
+func (o *observers) observeTopic(topic string, t *openTopic) {
 	if name, is := strings.CutPrefix(topic, vidraResourcePrefix); is {
 		e := o.server.store.entry(name)
 		if e == nil || insight.Remote(e.vr) {
@@ -124,10 +159,17 @@ func (o *observers) begin(topic string, t *openTopic) {
 		}
 		entries := slices.Clone(e.vr.Status.ManagedResources)
 		slices.SortStableFunc(entries, compareObjects)
-		for i := range entries[:min(len(entries), mostObserved)] {
+		entries = entries[:min(len(entries), mostObserved)]
+		present := map[object.Identity]bool{}
+		for i := range entries {
+			present[object.IdentityOf(&entries[i])] = true
+		}
+		o.mu.Lock()
+		o.keepLocked(t, present)
+		o.mu.Unlock()
+		for i := range entries {
 			o.observe(t, e.vr, &entries[i])
 		}
-		o.settle(t)
 		return
 	}
 	id := identityOf(topic)
@@ -136,11 +178,11 @@ func (o *observers) begin(topic string, t *openTopic) {
 			o.observe(t, e.vr, entry)
 		}
 	}
-	o.settle(t)
 }
 
-// settle waits for the watches of a topic, also for the watches of namespaces after a refusal, and reads the objects.
-func (o *observers) settle(t *openTopic) {
+// settled waits for the watches of a topic, also for the watches of namespaces after a refusal. It reports whether they have begun before
+// the topic was closed or changed.
+func (o *observers) settled(t *openTopic) bool {
 	for waited := map[feedSpec]bool{}; ; {
 		var next *feedSpec
 		o.mu.Lock()
@@ -151,16 +193,18 @@ func (o *observers) settle(t *openTopic) {
 		}
 		o.mu.Unlock()
 		if next == nil {
-			break
+			return true
 		}
 		waited[*next] = true
 		select {
 		case <-o.server.feeds.began(*next):
+		case <-t.changed:
+			t.change()
+			return false
 		case <-t.ctx.Done():
-			return
+			return false
 		}
 	}
-	o.baselines(t)
 }
 
 // observe observes an object of a VidraResource.
@@ -220,9 +264,6 @@ func (o *observers) baselines(t *openTopic) {
 	missing := map[place][]object.Identity{}
 	o.mu.Lock()
 	for id := range t.objects {
-		if o.all[id] == nil { // the last page about it was closed
-			continue
-		}
 		for _, w := range o.all[id].owners {
 			if at := (place{w.gvr, id.Namespace}); w.clean == nil && !w.asked && !slices.Contains(missing[at], id) {
 				w.asked = true
@@ -388,7 +429,7 @@ func (o *observers) refused(spec feedSpec, _ error) {
 			continue
 		}
 		for id := range t.objects {
-			if known := o.all[id]; known != nil && slices.ContainsFunc(known.owners, func(w *observer) bool { return w.gvr == spec.gvr }) {
+			if slices.ContainsFunc(o.all[id].owners, func(w *observer) bool { return w.gvr == spec.gvr }) {
 				o.followLocked(t, spec, id.Namespace)
 			}
 		}
