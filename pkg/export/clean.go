@@ -46,20 +46,14 @@ func clean(live *unstructured.Unstructured) *unstructured.Unstructured {
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
 		return v1alpha1.IsOwnerAnnotation(key) || slices.Contains(droppedAnnotations, key)
 	})
-	metadata := map[string]any{"name": u.GetName()}
-	if u.GetNamespace() != "" {
-		metadata["namespace"] = u.GetNamespace()
+	u.Object["metadata"] = map[string]any{"name": live.GetName()}
+	u.SetNamespace(live.GetNamespace())
+	if len(labels) > 0 {
+		u.SetLabels(labels)
 	}
-	for field, values := range map[string]map[string]string{"labels": labels, "annotations": annotations} {
-		if len(values) > 0 {
-			kept := map[string]any{}
-			for key, value := range values {
-				kept[key] = value
-			}
-			metadata[field] = kept
-		}
+	if len(annotations) > 0 {
+		u.SetAnnotations(annotations)
 	}
-	u.Object["metadata"] = metadata
 	cleanKind(u, injected, bound)
 	eachMap(u.Object, func(m map[string]any) {
 		if at, found := m["creationTimestamp"]; found && at == nil { // as templates have it

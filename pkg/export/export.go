@@ -113,7 +113,7 @@ func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progr
 	if len(live) == 0 {
 		return out, errors.New("no object found: name others with -n and -l")
 	}
-	documents := make([]*unstructured.Unstructured, len(live))
+	out.Objects = make([]*unstructured.Unstructured, len(live))
 	var mu sync.Mutex // guards out.Remarks and done
 	done := 0
 	running, ctx := errgroup.WithContext(ctx)
@@ -123,7 +123,7 @@ func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progr
 			document, remark, err := c.document(ctx, u)
 			mu.Lock()
 			defer mu.Unlock()
-			documents[i] = document
+			out.Objects[i] = document
 			if remark != "" {
 				out.Remarks = append(out.Remarks, remark)
 			}
@@ -137,7 +137,6 @@ func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progr
 		return nil, err
 	}
 	slices.Sort(out.Remarks)
-	out.Objects = documents
 	slices.SortStableFunc(out.Objects, func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(object.IdentityIn(a).Stage(), object.IdentityIn(b).Stage()), strings.Compare(a.GroupVersionKind().Group, b.GroupVersionKind().Group), strings.Compare(a.GetKind(), b.GetKind()),
 			strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
@@ -154,9 +153,10 @@ func (c *Client) document(ctx context.Context, live *unstructured.Unstructured) 
 	}
 	whole := clean(live)
 	found, err := defaults(ctx, at, live, whole)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, "", err
-	} else if err != nil {
+	case err != nil:
 		return whole, fmt.Sprintf("%s: you may not update it, so that it has defaults and is not checked", id), nil //nolint:nilerr // the message says it
 	}
 	document = whole.DeepCopy()

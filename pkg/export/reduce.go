@@ -69,11 +69,11 @@ func (r *reducer) same(ctx context.Context, paths [][]string) bool {
 		case !apierrors.IsConflict(err):
 			return false
 		}
-		if now, err := r.at.Get(ctx, r.live.GetName(), metav1.GetOptions{}); err == nil && sameContent(r.live, now) {
-			r.live = now
-		} else {
+		now, err := r.at.Get(ctx, r.live.GetName(), metav1.GetOptions{})
+		if err != nil || !sameContent(r.live, now) {
 			return false
 		}
+		r.live = now
 	}
 	return false
 }

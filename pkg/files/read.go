@@ -47,7 +47,10 @@ func (r Reader) visit(path string) {
 // Read reads files, the manifests in folders, the standard input for -, and URLs of HTTP servers, and builds the kustomizations in folders.
 func (r Reader) Read(ctx context.Context, paths, kustomizations []string) ([]insight.File, error) {
 	var files []insight.File
-	add := func(found []insight.File, flag string) error {
+	add := func(found []insight.File, err error, flag string) error {
+		if err != nil {
+			return err
+		}
 		for _, f := range found {
 			if slices.ContainsFunc(files, func(other insight.File) bool { return other.Name == f.Name }) {
 				return fmt.Errorf("%s is given twice with %s", f.Name, flag)
@@ -58,19 +61,13 @@ func (r Reader) Read(ctx context.Context, paths, kustomizations []string) ([]ins
 	}
 	for _, path := range paths {
 		found, err := r.path(ctx, path)
-		if err == nil {
-			err = add(found, "-f")
-		}
-		if err != nil {
+		if err := add(found, err, "-f"); err != nil {
 			return nil, err
 		}
 	}
 	for _, dir := range kustomizations {
 		text, err := r.build(dir)
-		if err == nil {
-			err = add([]insight.File{{Name: "kustomization " + dir, Text: text}}, "-k")
-		}
-		if err != nil {
+		if err := add([]insight.File{{Name: "kustomization " + dir, Text: text}}, err, "-k"); err != nil {
 			return nil, err
 		}
 	}

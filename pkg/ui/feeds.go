@@ -141,12 +141,11 @@ func (f *feeds) run(ctx context.Context, spec feedSpec, running *feed, handler f
 	}
 	cache.NewReflectorWithOptions(newsSource{lw, spec.news}, &unstructured.Unstructured{}, feedStore{handler, source, began}, options).RunWithContext(watching)
 	defer began()
-	var refusal *refusal
-	if errors.As(context.Cause(watching), &refusal) && ctx.Err() == nil {
+	if ctx.Err() == nil { // judge has ended it
 		f.mu.Lock()
 		running.isRefused = true
 		f.mu.Unlock()
-		handler.refused(spec, refusal.error)
+		handler.refused(spec, context.Cause(watching))
 		time.AfterFunc(linger, func() { // a page that is opened later tries again
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -154,11 +153,6 @@ func (f *feeds) run(ctx context.Context, spec feedSpec, running *feed, handler f
 		})
 	}
 }
-
-// refusal is an answer that will be the same for the next request.
-type refusal struct{ error }
-
-func (r *refusal) Unwrap() error { return r.error }
 
 // newsSource is a ListWatch without the streamed list, which has all objects, for news.
 type newsSource struct {
@@ -254,7 +248,7 @@ func (s *feedSource) judge(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-		s.stop(&refusal{err})
+		s.stop(err)
 	case unanswered(err) && (s.spec == vidraResourceFeed || statusCode(err) == 0): // a status can be about the kind alone
 		s.feeds.hub.answered(s.spec, false)
 	default:

@@ -11,15 +11,16 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
-// Verdict is the effect of an apply of a VidraResource, and the writers that would fight with it.
-type Verdict struct {
+// verdict is the effect of an apply of a VidraResource, and the writers that would fight with it.
+type verdict struct {
 	VidraResource string
 	// Summary counts the objects by the effects on them.
 	Summary string
-	Objects []ObjectVerdict
-	Fields  []FieldVerdict
+	Objects []objectVerdict
+	Fields  []fieldVerdict
 	// Rule leaves the fields that fight to their writers; empty if none does.
 	Rule string
 	// Applied reports that the VidraResource is applied already: omitted fields are reset then.
@@ -32,8 +33,8 @@ type Verdict struct {
 	Missing []string
 }
 
-// ObjectVerdict is the effect of an apply on an object.
-type ObjectVerdict struct {
+// objectVerdict is the effect of an apply on an object.
+type objectVerdict struct {
 	// Verb is the effect, such as create. Object is the name of the object in messages.
 	Verb, Object, Place string
 	Remarks             []string
@@ -43,8 +44,8 @@ type ObjectVerdict struct {
 	Diff string
 }
 
-// FieldVerdict is a field of the manifest that another program or user writes.
-type FieldVerdict struct {
+// fieldVerdict is a field of the manifest that another program or user writes.
+type fieldVerdict struct {
 	Object, Field, Writer, Place string
 	// Fights reports that the writer writes it again.
 	Fights bool
@@ -60,7 +61,7 @@ const unchanged = "unchanged"
 var urgency = []string{"refuse", "delete", "replace", "release", "move", "adopt", "create", "change", "keep"}
 
 // rank orders objects: those that are refused or deleted, those that will fight, and the others.
-func (o ObjectVerdict) rank() int {
+func (o objectVerdict) rank() int {
 	at := slices.Index(urgency, o.Verb)
 	switch {
 	case o.Loses():
@@ -74,12 +75,12 @@ func (o ObjectVerdict) rank() int {
 }
 
 // Loses reports whether the object is refused, deleted or replaced.
-func (o ObjectVerdict) Loses() bool {
+func (o objectVerdict) Loses() bool {
 	return o.Verb == "refuse" || o.Verb == "delete" || o.Verb == "replace"
 }
 
 // Shape is the name of the shape of the effect.
-func (o ObjectVerdict) Shape() string {
+func (o objectVerdict) Shape() string {
 	switch o.Verb {
 	case "refuse":
 		return "failing"
@@ -92,27 +93,27 @@ func (o ObjectVerdict) Shape() string {
 }
 
 // Changed are the objects that an apply would not leave as they are, the most urgent ones first. An object that will fight is among them.
-func (v Verdict) Changed() []ObjectVerdict {
-	var all []ObjectVerdict
+func (v verdict) Changed() []objectVerdict {
+	var all []objectVerdict
 	for _, o := range v.Objects {
 		if o.Verb != unchanged || len(o.Fights) > 0 {
 			all = append(all, o)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b ObjectVerdict) int { return cmp.Compare(a.rank(), b.rank()) })
+	slices.SortStableFunc(all, func(a, b objectVerdict) int { return cmp.Compare(a.rank(), b.rank()) })
 	return all
 }
 
 // Same are the objects that an apply leaves as they are, without those that will fight.
-func (v Verdict) Same() []ObjectVerdict {
-	return slices.DeleteFunc(v.with(unchanged), func(o ObjectVerdict) bool { return len(o.Fights) > 0 })
+func (v verdict) Same() []objectVerdict {
+	return slices.DeleteFunc(v.with(unchanged), func(o objectVerdict) bool { return len(o.Fights) > 0 })
 }
 
 // Deleted are the objects that the apply deletes.
-func (v Verdict) Deleted() []ObjectVerdict { return v.with("delete") }
+func (v verdict) Deleted() []objectVerdict { return v.with("delete") }
 
 // FightingFields are the fields that will fight, each once.
-func (v Verdict) FightingFields() []string {
+func (v verdict) FightingFields() []string {
 	var all []string
 	for _, f := range v.Fights() {
 		if !slices.Contains(all, f.Field) {
@@ -123,13 +124,13 @@ func (v Verdict) FightingFields() []string {
 }
 
 // Fights are the fields that will fight, and Taken those that the apply takes once.
-func (v Verdict) Fights() []FieldVerdict { return v.fields(true) }
+func (v verdict) Fights() []fieldVerdict { return v.fields(true) }
 
 // Taken are the fields that the apply takes once from users.
-func (v Verdict) Taken() []FieldVerdict { return v.fields(false) }
+func (v verdict) Taken() []fieldVerdict { return v.fields(false) }
 
-func (v Verdict) fields(fights bool) []FieldVerdict {
-	var all []FieldVerdict
+func (v verdict) fields(fights bool) []fieldVerdict {
+	var all []fieldVerdict
 	for _, f := range v.Fields {
 		if f.Fights == fights {
 			all = append(all, f)
@@ -139,8 +140,8 @@ func (v Verdict) fields(fights bool) []FieldVerdict {
 }
 
 // with are the objects with a verb.
-func (v Verdict) with(verb string) []ObjectVerdict {
-	var all []ObjectVerdict
+func (v verdict) with(verb string) []objectVerdict {
+	var all []objectVerdict
 	for _, o := range v.Objects {
 		if o.Verb == verb {
 			all = append(all, o)
@@ -150,14 +151,12 @@ func (v Verdict) with(verb string) []ObjectVerdict {
 }
 
 // Headline is the verdict in a sentence, with the fields that fight and their writers. Deletions have a box of their own.
-func (v Verdict) Headline() string {
+func (v verdict) Headline() string {
 	refused := len(v.with("refuse"))
 	fights := v.Fights()
 	switch {
-	case refused == 1:
-		return "1 object would be refused: see why below."
-	case refused > 1:
-		return fmt.Sprintf("%d objects would be refused: see why below.", refused)
+	case refused > 0:
+		return display.Plural(refused, "object") + " would be refused: see why below."
 	case len(fights) > 0:
 		const named = 3
 		var parts []string
@@ -178,7 +177,7 @@ func (v Verdict) Headline() string {
 }
 
 // Tone is the tone of the headline.
-func (v Verdict) Tone() string {
+func (v verdict) Tone() string {
 	switch {
 	case len(v.with("refuse")) > 0:
 		return "failing"
@@ -194,7 +193,7 @@ func (v Verdict) Tone() string {
 type forecastView struct {
 	File          string
 	VidraResource string
-	Verdicts      []Verdict
+	Verdicts      []verdict
 	Failed        string
 	Names         []string
 }
@@ -255,7 +254,7 @@ func placeIn(file, place, vidraResource string, hasOwner bool) string {
 
 // verdicts returns the effect of an apply of a file, and the writers that would fight with it. name is the VidraResource that
 // gets the objects of a file without VidraResources; empty for a new one.
-func (s *Server) verdicts(ctx context.Context, file insight.File, name string) ([]Verdict, error) {
+func (s *Server) verdicts(ctx context.Context, file insight.File, name string) ([]verdict, error) {
 	q := insight.PreviewQuery{VidraResource: name, Files: []insight.File{file}, Namespace: s.Namespace}
 	diff, err := s.previews.Diff(ctx, q)
 	if err != nil {
@@ -266,31 +265,30 @@ func (s *Server) verdicts(ctx context.Context, file insight.File, name string) (
 		return nil, err
 	}
 	style, fromFile := render.Style{Program: s.Program}, hasVidraResource.MatchString(file.Text)
-	var all []Verdict
+	var all []verdict
 	for i, d := range diff.VidraResources {
 		f := forecast.VidraResources[i]
 		shownPlace := func(place string) string { return placeIn(file.Name, place, d.VidraResource, fromFile) }
-		v := Verdict{VidraResource: d.VidraResource, Missing: append(f.Missing, diff.Remarks...)}
+		v := verdict{VidraResource: d.VidraResource, Missing: append(f.Missing, diff.Remarks...)}
 		v.Applied, v.FromFile = f.Applied, fromFile
 		_, v.Summary, _ = strings.Cut(render.DiffSummary(d), ": ")
-		for _, o := range d.Objects {
-			v.Objects = append(v.Objects, ObjectVerdict{Verb: render.Verb(o), Object: o.Object(), Place: shownPlace(o.Place), Remarks: style.DiffRemarks(o), Diff: o.Diff})
-		}
 		for _, c := range f.Controlled {
 			v.Controlled = append(v.Controlled, render.Controlled(c))
 		}
 		for _, field := range f.Fields {
-			v.Fields = append(v.Fields, FieldVerdict{
+			v.Fields = append(v.Fields, fieldVerdict{
 				Object: field.Object(), Field: field.Field, Writer: field.Writer, Place: shownPlace(field.Place),
 				Fights: field.Fights, Now: field.Now, Wanted: field.Wanted, Times: field.Times,
 			})
 		}
-		for i := range v.Objects {
+		for _, one := range d.Objects {
+			o := objectVerdict{Verb: render.Verb(one), Object: one.Object(), Place: shownPlace(one.Place), Remarks: style.DiffRemarks(one), Diff: one.Diff}
 			for _, field := range v.Fights() {
-				if o := &v.Objects[i]; field.Object == o.Object && !slices.Contains(o.Fights, field.Field) {
+				if field.Object == o.Object && !slices.Contains(o.Fights, field.Field) {
 					o.Fights = append(o.Fights, field.Field)
 				}
 			}
+			v.Objects = append(v.Objects, o)
 		}
 		if len(f.Rules) > 0 {
 			if v.Rule, err = render.RuleYAML(f.Existing, f.Rules...); err != nil {

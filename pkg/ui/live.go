@@ -37,7 +37,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	for {
 		var text strings.Builder
-		ready := (<-chan struct{})(nil)
+		var ready <-chan struct{}
 		if len(readies) > 0 {
 			ready = readies[0]
 		}
@@ -81,8 +81,7 @@ func (s *Server) notification(topic string, live bool) string {
 func (s *Server) watch(topics []string) (readies []<-chan struct{}, end func()) {
 	var ends []func()
 	for _, topic := range topics {
-		switch {
-		case strings.HasPrefix(topic, vidraResourcePrefix), strings.HasPrefix(topic, objectPrefix):
+		if strings.HasPrefix(topic, vidraResourcePrefix) || strings.HasPrefix(topic, objectPrefix) {
 			ready, end := s.observers.open(topic)
 			readies, ends = append(readies, ready), append(ends, end)
 		}

@@ -26,13 +26,12 @@ type objectView struct {
 	Owners   []ownerView
 	Timeline timeline
 	// Last is the newest edit that was observed whole, for its diff, or nil.
-	Last     *moment
-	Blame    []blameRow
-	Remarks  []string
-	Foreign  bool
-	NoBlame  string
-	Actions  []action
-	Argument string
+	Last    *moment
+	Blame   []blameRow
+	Remarks []string
+	Foreign bool
+	NoBlame string
+	Actions []action
 	// Origin counts the lines by where they come from; empty if they are unknown.
 	Origin string
 }
@@ -105,7 +104,6 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 		s.failAnswer(w, r, err)
 		return
 	}
-	view.Argument = view.Why.Argument
 	s.addOwners(&view)
 	moments := s.timelineOfObject(id, view.Why)
 	if i := slices.IndexFunc(moments, func(m moment) bool { return m.Diff != "" }); i >= 0 {

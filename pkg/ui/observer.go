@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -132,18 +133,10 @@ func timeOf(u *unstructured.Unstructured, manager string) time.Time {
 
 // ownEntries returns the object with the managedFields of one field manager.
 func ownEntries(u *unstructured.Unstructured, manager string) *unstructured.Unstructured {
-	kept := &unstructured.Unstructured{Object: make(map[string]any, len(u.Object))}
-	for key, value := range u.Object {
-		if key != "status" {
-			kept.Object[key] = value
-		}
-	}
+	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	delete(kept.Object, "status")
 	metadata, _ := u.Object["metadata"].(map[string]any)
-	copied := make(map[string]any, len(metadata))
-	for key, value := range metadata {
-		copied[key] = value
-	}
-	kept.Object["metadata"] = copied
+	kept.Object["metadata"] = maps.Clone(metadata)
 	kept.SetManagedFields(slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager != manager }))
 	return kept
 }
@@ -182,32 +175,4 @@ func diffOf(before, after *unstructured.Unstructured, known ownership.Disclosure
 		diff = strings.ToValidUTF8(diff[:maxDiff], "") + "\n ..."
 	}
 	return diff
-}
-
-// mostEdits is how many observed edits are kept.
-const mostEdits = 500
-
-// edits are observed edits, the newest first.
-type edits []*edit
-
-// add adds an edit unless it is there.
-func (all *edits) add(e *edit) {
-	if slices.Contains(*all, e) {
-		return
-	}
-	*all = slices.Insert(*all, 0, e)
-	if len(*all) > mostEdits {
-		*all = (*all)[:mostEdits]
-	}
-}
-
-// of returns copies of the edits that are wanted.
-func (all edits) of(wanted func(*edit) bool) []edit {
-	var found []edit
-	for _, e := range all {
-		if wanted(e) {
-			found = append(found, *e)
-		}
-	}
-	return found
 }

@@ -24,6 +24,8 @@ const (
 	mostListed = 2000
 	// pageSize is how many objects a request for them has.
 	pageSize = 500
+	// mostEdits is how many observed edits are kept.
+	mostEdits = 500
 )
 
 // observers follow the objects of open pages by watches. They know the values of an edit and how long it stood, which the status and
@@ -35,7 +37,8 @@ type observers struct {
 	mu     sync.Mutex
 	topics map[string]*openTopic
 	all    map[object.Identity]*observed
-	edits  edits
+	// edits are observed edits, the newest first.
+	edits []*edit
 }
 
 // openTopic is a topic with open pages.
@@ -337,8 +340,12 @@ func (o *observers) convert(u *unstructured.Unstructured) any { return u }
 
 // set implements feedHandler.
 func (o *observers) set(obj any, late bool) {
+	from := event
+	if late {
+		from = lateEvent
+	}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		o.see(u, sourceOf(late))
+		o.see(u, from)
 	}
 }
 
@@ -352,13 +359,6 @@ const (
 	event
 	lateEvent
 )
-
-func sourceOf(late bool) source {
-	if late {
-		return lateEvent
-	}
-	return event
-}
 
 // see takes a state of an object.
 func (o *observers) see(u *unstructured.Unstructured, from source) {
@@ -374,13 +374,21 @@ func (o *observers) see(u *unstructured.Unstructured, from source) {
 			continue
 		}
 		if seen := w.see(u, now, from == lateEvent); seen != nil {
-			o.edits.add(seen)
-			o.server.hub.publish(vidraResourceTopic(w.vidraResource))
+			o.noteLocked(seen)
 		}
 	}
 	if from != read {
 		o.server.hub.publish(objectTopic(id))
 	}
+}
+
+// noteLocked keeps an edit that is new or has changed.
+func (o *observers) noteLocked(e *edit) {
+	if !slices.Contains(o.edits, e) {
+		o.edits = slices.Insert(o.edits, 0, e)
+		o.edits = o.edits[:min(len(o.edits), mostEdits)]
+	}
+	o.server.hub.publish(vidraResourceTopic(e.VidraResource))
 }
 
 // remove implements feedHandler.
@@ -397,8 +405,7 @@ func (o *observers) remove(obj any, late bool) {
 		return
 	}
 	for _, w := range known.owners {
-		o.edits.add(w.gone(now, late))
-		o.server.hub.publish(vidraResourceTopic(w.vidraResource))
+		o.noteLocked(w.gone(now, late))
 	}
 	o.server.hub.publish(objectTopic(id))
 }
@@ -439,9 +446,15 @@ func (o *observers) refused(spec feedSpec, _ error) {
 // ended implements feedHandler.
 func (o *observers) ended() {}
 
-// editsOf returns the observed edits that are wanted, the newest first.
+// editsOf returns copies of the observed edits that are wanted, the newest first.
 func (o *observers) editsOf(wanted func(*edit) bool) []edit {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.edits.of(wanted)
+	var found []edit
+	for _, e := range o.edits {
+		if wanted(e) {
+			found = append(found, *e)
+		}
+	}
+	return found
 }

@@ -3,6 +3,7 @@ package ui
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -94,8 +95,7 @@ type listing struct {
 	Later []block
 	// Namespaces are proposed for the filter.
 	Namespaces []string
-	// Unread reports that not all are known yet. Refused is the reason to show none, and Managed are objects of
-	// the user's namespace.
+	// Unread reports that not all are known yet. Refused is the reason to show none, and Namespace the user's namespace.
 	Unread    bool
 	Refused   string
 	Namespace string
@@ -168,10 +168,10 @@ const (
 func rowOf(e *entry, f filter, index int, now time.Time) row {
 	vr := e.vr
 	r := row{
-		Name: vr.Name, Address: "vr/" + url.PathEscape(vr.Name), State: e.state.Info(), Index: index + 2, Matches: f.matches(e),
+		Name: vr.Name, Address: "vr/" + url.PathEscape(vr.Name), State: states[e.state], Index: index + 2, Matches: f.matches(e),
 		Objects: max(int(vr.Status.Objects), len(vr.Status.ManagedResources)), AtLeast: vr.Status.UnlistedHistory > 0,
-		Ready: conditionCell(vr, v1alpha1.ConditionReady, "Yes", "No"), Healthy: conditionCell(vr, v1alpha1.ConditionHealthy, "Yes", "No"),
-		Drifted: conditionCell(vr, v1alpha1.ConditionDrifted, "Yes", "No"),
+		Ready: conditionCell(vr, v1alpha1.ConditionReady), Healthy: conditionCell(vr, v1alpha1.ConditionHealthy),
+		Drifted: conditionCell(vr, v1alpha1.ConditionDrifted),
 	}
 	if d := vr.Status.Drift; d != nil && d.LastHealTime != nil {
 		r.LastHeal = d.LastHealTime.Time
@@ -198,16 +198,15 @@ func rowOf(e *entry, f filter, index int, now time.Time) row {
 	if len(vr.Status.Problems) > 0 && e.state != stateSuspended {
 		p := vr.Status.Problems[0]
 		r.Reason, r.Message, r.Next, r.Object, r.More = reasonWord(p.Reason), plainText(p.Message), nextStep(p.Reason, p.Message), problemID(p.Object), e.problems-1
-	} else if len(e.report.Why) > 0 {
-		r.Message, r.More = plainText(e.report.Why[0]), len(e.report.Why)-1
+	} else if len(e.why) > 0 {
+		r.Message, r.More = plainText(e.why[0]), len(e.why)-1
 	}
 	return r
 }
 
-// conditionCell is a condition as a word: yes for true and no for false, unless the reason is that it is on its way.
-func conditionCell(vr *v1alpha1.VidraResource, kind, yes, no string) cell {
+// conditionCell is a condition as a word: Yes for true and No for false, unless the reason is that it is on its way.
+func conditionCell(vr *v1alpha1.VidraResource, kind string) cell {
 	c := meta.FindStatusCondition(vr.Status.Conditions, kind)
-	good := map[bool]string{true: "ok", false: "failing"}
 	switch {
 	case c == nil:
 		return cell{"Unknown", "progress"}
@@ -216,17 +215,17 @@ func conditionCell(vr *v1alpha1.VidraResource, kind, yes, no string) cell {
 	case c.Reason == v1alpha1.ReasonDriftContended:
 		return cell{"Contended", "drifted"}
 	case kind == v1alpha1.ConditionDrifted && c.Status == metav1.ConditionTrue:
-		return cell{yes, "drifted"}
+		return cell{"Yes", "drifted"}
 	case c.Status == metav1.ConditionUnknown:
 		return cell{"Unknown", "progress"}
 	case c.Status == metav1.ConditionTrue:
-		return cell{yes, good[true]}
+		return cell{"Yes", "ok"}
 	case kind == v1alpha1.ConditionDrifted:
-		return cell{no, good[true]}
+		return cell{"No", "ok"}
 	case kind == v1alpha1.ConditionHealthy:
-		return cell{no, "unhealthy"}
+		return cell{"No", "unhealthy"}
 	}
-	return cell{no, good[false]}
+	return cell{"No", "failing"}
 }
 
 // mostNamespaces is how many namespaces the filter proposes.
@@ -263,17 +262,14 @@ func (l *listing) fill(all []*entry, now time.Time) {
 		counts[e.state]++
 		l.All++
 		recent.add(e.recent)
-		if l.Filter.State == "" || l.Filter.State == e.state.Info().Key {
+		if l.Filter.State == "" || l.Filter.State == states[e.state].Key {
 			selected = append(selected, e)
 		}
 	}
 	for i, n := range counts {
 		l.Counts = append(l.Counts, stateCount{states[i], n})
 	}
-	for n := range namespaces {
-		l.Namespaces = append(l.Namespaces, n)
-	}
-	slices.Sort(l.Namespaces)
+	l.Namespaces = slices.Sorted(maps.Keys(namespaces))
 	l.Lately = timelineOfMoments(recent, shownLately)
 	l.Total = len(selected)
 	l.Block = min(max(0, l.Block), l.Total) // any number may be asked for

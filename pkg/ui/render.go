@@ -67,8 +67,6 @@ var functions = template.FuncMap{
 	"reason":     reasonWord,
 	"lines":      func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") },
 	"first":      func(text string) string { return text[:min(1, len(text))] },
-	"problemID":  problemID,
-	"lower":      strings.ToLower,
 	"blanks":     func(text string) []string { return strings.Split(text, "WHY") },
 	"marked":     func(text string) []string { return strings.Split(text, "`") },
 	"odd":        func(i int) bool { return i%2 == 1 },
@@ -101,19 +99,16 @@ func clock(t, now time.Time) string {
 
 // objectLink is the address of the page of an object, below the base.
 func objectLink(id object.Identity) string {
-	query := url.Values{"kind": {kindText(id.GroupKind)}, "name": {id.Name}}
+	query := url.Values{"kind": {id.GroupKind.String()}, "name": {id.Name}}
 	if id.Namespace != "" {
 		query.Set("namespace", id.Namespace)
 	}
 	return "object?" + query.Encode()
 }
 
-// kindText is a kind with its group, as kubectl takes it.
-func kindText(kind schema.GroupKind) string { return kind.String() }
-
 // objectTopic is the topic of an object.
 func objectTopic(id object.Identity) string {
-	return objectPrefix + kindText(id.GroupKind) + "/" + id.Namespace + "/" + id.Name
+	return objectPrefix + id.GroupKind.String() + "/" + id.Namespace + "/" + id.Name
 }
 
 // identityOf is the object of a topic.
@@ -160,8 +155,6 @@ type failure struct {
 	Message string
 	// Next is the next step of the user.
 	Next []string
-	// Command is one to copy.
-	Command string
 }
 
 // fail answers with an error and the next step.
@@ -195,8 +188,8 @@ func (s *Server) failAnswer(w http.ResponseWriter, r *http.Request, err error) {
 
 // isNetwork reports whether an error came from the network.
 func isNetwork(err error) bool {
-	request := (*url.Error)(nil)
-	return errors.As(err, &request)
+	_, is := errors.AsType[*url.Error](err)
+	return is
 }
 
 // sentence is an error as a sentence.

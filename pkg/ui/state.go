@@ -42,9 +42,6 @@ var states = [...]stateInfo{
 	stateInOrder:    {"ok", "In order", "all objects are applied and healthy, and no edit waits"},
 }
 
-// Info is how the state is shown.
-func (s state) Info() stateInfo { return states[s] }
-
 // startTime is how long a new VidraResource without a status counts as in progress.
 const startTime = 30 * time.Second
 
@@ -127,10 +124,7 @@ func healsPerHour(all []healing, now time.Time) (perHour [hours]int64) {
 	return perHour
 }
 
-// advice is the next step of a user after a problem with a reason; empty if none is known.
-func advice(reason string) string { return advices[reason] }
-
-// advices are the texts of the catalogue of Events, which have the reasons of problems.
+// advices are the next steps of a user after problems, by their reasons: the texts of the catalogue of Events.
 var advices = func() map[string]string {
 	all := map[string]string{v1alpha1.ReasonProgressing: "Wait. If it takes long, open the object: its own status and what it owns show the cause."}
 	for _, e := range events.Catalogue() {

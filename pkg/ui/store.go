@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,9 +26,9 @@ type entry struct {
 	// vr has neither the manifest nor the history, and of its problems the first ones.
 	vr    *v1alpha1.VidraResource
 	state state
-	// report has the problems, with their reasons.
-	report insight.Report
-	heals  []healing
+	// why are the problems of a report, with their reasons.
+	why   []string
+	heals []healing
 	// recent are the newest edits and changes of state, the newest first.
 	recent []moment
 	// problems is how many there are.
@@ -63,19 +64,18 @@ func (s *store) convert(u *unstructured.Unstructured) any {
 	if err != nil { // the API server validates them
 		return &entry{vr: &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: u.GetName()}}}
 	}
-	e := &entry{report: s.server.Program.ReportOf(vr), heals: healingsOf(vr.Status.History), problems: len(vr.Status.Problems) + int(vr.Status.UnlistedProblems)}
-	e.state = stateOf(vr, e.report.InOrder)
-	e.recent = recentOf(vr, e.state)
-	e.report.VidraResource, e.report.Conditions, e.report.Problems = nil, nil, nil
-	slim := vr.DeepCopy()
-	slim.ManagedFields, slim.Spec.Manifest, slim.Status.History = nil, "", nil
-	slim.Status.Problems = slices.Clone(vr.Status.Problems[:min(len(vr.Status.Problems), shownProblems)])
-	slim.Annotations = nil
-	for i := range slim.Status.ManagedResources {
-		m := &slim.Status.ManagedResources[i]
+	report := s.server.Program.ReportOf(vr)
+	now := stateOf(vr, report.InOrder)
+	e := &entry{
+		vr: vr, state: now, why: report.Why, heals: healingsOf(vr.Status.History), recent: recentOf(vr, now),
+		problems: len(vr.Status.Problems) + int(vr.Status.UnlistedProblems),
+	}
+	vr.ManagedFields, vr.Annotations, vr.Spec.Manifest, vr.Status.History = nil, nil, "", nil
+	vr.Status.Problems = slices.Clone(vr.Status.Problems[:min(len(vr.Status.Problems), shownProblems)])
+	for i := range vr.Status.ManagedResources {
+		m := &vr.Status.ManagedResources[i]
 		m.Digest, m.Configuration, m.Others, m.UID, m.Recreated, m.Message = "", "", "", "", nil, ""
 	}
-	e.vr = slim
 	return e
 }
 
@@ -189,11 +189,7 @@ func (s *store) sorted() []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ordered == nil {
-		s.ordered = make([]*entry, 0, len(s.all))
-		for _, e := range s.all {
-			s.ordered = append(s.ordered, e)
-		}
-		slices.SortFunc(s.ordered, compareEntries)
+		s.ordered = slices.SortedFunc(maps.Values(s.all), compareEntries)
 	}
 	return s.ordered
 }

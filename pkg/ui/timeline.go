@@ -100,7 +100,7 @@ func timelineOf(name string, history []v1alpha1.HistoryEntry, observed []edit, o
 		if used[i] {
 			continue
 		}
-		m := moment{Time: e.Seen, Object: e.Object, VidraResource: e.VidraResource, Count: 1, Outcome: "Not reverted yet", Tone: "progress", IsEdit: true}
+		m := moment{Object: e.Object, VidraResource: e.VidraResource, Count: 1, Outcome: "Not reverted yet", Tone: "progress", IsEdit: true}
 		m.observed(e)
 		if !e.Reverted.IsZero() {
 			m.Outcome, m.Tone = "Reverted by Vidra", toneReverted

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -33,11 +34,10 @@ const inventoryRows = 100
 
 // vidraResourceView is the data of the page of a VidraResource.
 type vidraResourceView struct {
-	Name      string
-	State     stateInfo
-	Why       []string
-	Facts     []fact
-	Suspended bool
+	Name  string
+	State stateInfo
+	Why   []string
+	Facts []fact
 	// NotLive is the reason for the delay of edits on the page, or empty.
 	NotLive string
 	// Problems need a user, and Waiting are those that Vidra expects to end by themselves.
@@ -74,12 +74,9 @@ type condition struct {
 
 // inventory is a page of the objects of a VidraResource.
 type inventory struct {
-	Name          string
-	Total, Number int
-	Pages         int
-	Rows          []inventoryRow
-	Remote        bool
-	Search        string
+	Total, Number, Pages int
+	Rows                 []inventoryRow
+	Search               string
 }
 
 type inventoryRow struct {
@@ -116,7 +113,7 @@ func (s *Server) viewOf(vr *v1alpha1.VidraResource) vidraResourceView {
 	report := s.Program.ReportOf(vr)
 	now := stateOf(vr, report.InOrder)
 	view := vidraResourceView{
-		Name: vr.Name, State: now.Info(), Why: report.Why, Facts: factsOf(vr), Suspended: vr.Spec.Suspend,
+		Name: vr.Name, State: states[now], Why: report.Why, Facts: factsOf(vr),
 		Unlisted: vr.Status.UnlistedProblems, Dropped: vr.Status.UnlistedHistory, Actions: s.actionsOf(vr),
 	}
 	if insight.Remote(vr) {
@@ -162,7 +159,7 @@ func conditionTone(vr *v1alpha1.VidraResource, c metav1.Condition) string {
 		if c.Reason == v1alpha1.ReasonEventsOff {
 			return "suspended"
 		}
-		return conditionCell(vr, c.Type, "", "").Tone
+		return conditionCell(vr, c.Type).Tone
 	case v1alpha1.ConditionSuspended:
 		return "suspended"
 	case v1alpha1.ConditionReconciling:
@@ -220,12 +217,11 @@ func factsOf(vr *v1alpha1.VidraResource) []fact {
 	if vr.Spec.Destination.Namespace != "" {
 		to += ", namespace " + vr.Spec.Destination.Namespace
 	}
-	facts := []fact{
-		{Name: "Source", Text: cmp.Or(strings.Join(sources, "; "), "none")}, revision, {Name: "Destination", Text: to}, {Name: "Edits", Text: modeTexts[vr.DriftMode()]},
-	}
+	edits := modeTexts[vr.DriftMode()]
 	if vr.Spec.Suspend {
-		facts[3].Text = "nothing is applied or reverted (spec.suspend)"
+		edits = "nothing is applied or reverted (spec.suspend)"
 	}
+	facts := []fact{{Name: "Source", Text: cmp.Or(strings.Join(sources, "; "), "none")}, revision, {Name: "Destination", Text: to}, {Name: "Edits", Text: edits}}
 	if vr.Spec.ServiceAccountName != "" {
 		facts = append(facts, fact{Name: "Account", Text: vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName})
 	}
@@ -233,12 +229,7 @@ func factsOf(vr *v1alpha1.VidraResource) []fact {
 		facts = append(facts, fact{Name: "Reverts", Text: strconv.FormatInt(d.Heals, 10) + " so far"})
 	}
 	if len(vr.Labels) > 0 {
-		var pairs []string
-		for key, value := range vr.Labels {
-			pairs = append(pairs, key+"="+value)
-		}
-		slices.Sort(pairs)
-		facts = append(facts, fact{Name: "Labels", Text: strings.Join(pairs, ", ")})
+		facts = append(facts, fact{Name: "Labels", Text: strings.ReplaceAll(labels.FormatLabels(vr.Labels), ",", ", ")})
 	}
 	return facts
 }
@@ -265,6 +256,12 @@ var objectTones = map[v1alpha1.ObjectState]string{
 	v1alpha1.ObjectDeleting: "progress", v1alpha1.ObjectApplied: "ok", v1alpha1.ObjectCompleted: "ok",
 }
 
+// healthCells are the words and tones for the health of objects, also of those that an object owns.
+var healthCells = map[v1alpha1.ObjectHealth]cell{
+	v1alpha1.ObjectCurrent: {"Healthy", "ok"}, v1alpha1.ObjectInProgress: {"In progress", "progress"}, v1alpha1.ObjectUnhealthy: {"Unhealthy", "unhealthy"},
+	"NotFound": {"Unhealthy", "unhealthy"},
+}
+
 // inventoryOf is the page of the inventory that a query names.
 func inventoryOf(vr *v1alpha1.VidraResource, query url.Values) inventory {
 	search := strings.TrimSpace(query.Get("objects"))
@@ -273,26 +270,18 @@ func inventoryOf(vr *v1alpha1.VidraResource, query url.Values) inventory {
 	})
 	slices.SortStableFunc(entries, compareObjects)
 	number, _ := strconv.Atoi(query.Get("number"))
-	inv := inventory{Name: vr.Name, Total: len(entries), Pages: (len(entries) + inventoryRows - 1) / inventoryRows, Remote: insight.Remote(vr), Search: search}
+	inv := inventory{Total: len(entries), Pages: (len(entries) + inventoryRows - 1) / inventoryRows, Search: search}
 	inv.Number = min(max(0, number), max(0, inv.Pages-1))
 	from := inv.Number * inventoryRows
 	for i := range entries[from:min(from+inventoryRows, len(entries))] {
 		e := &entries[from+i]
 		id := object.IdentityOf(e)
-		r := inventoryRow{ID: id, State: cell{string(e.State), cmp.Or(objectTones[e.State], "progress")}, Message: plainText(e.Message)}
-		switch e.Health {
-		case v1alpha1.ObjectCurrent:
-			r.Health = cell{"Healthy", "ok"}
-		case v1alpha1.ObjectInProgress:
-			r.Health = cell{"In progress", "progress"}
-		case v1alpha1.ObjectUnhealthy:
-			r.Health = cell{"Unhealthy", "unhealthy"}
-		}
+		r := inventoryRow{ID: id, State: cell{string(e.State), cmp.Or(objectTones[e.State], "progress")}, Health: healthCells[e.Health], Message: plainText(e.Message)}
 		if g := e.BreakGlass; g != nil && g.State == v1alpha1.BreakGlassAccepted && g.Until != nil {
 			r.Exempt = "no edit is reverted until " + g.Until.UTC().Format("2006-01-02 15:04 UTC")
 		}
-		if !inv.Remote {
-			r.Owned = "vr/" + url.PathEscape(vr.Name) + "?" + url.Values{"part": {"owned"}, "kind": {kindText(id.GroupKind)}, "namespace": {id.Namespace}, "name": {id.Name}}.Encode()
+		if !insight.Remote(vr) {
+			r.Owned = "vr/" + url.PathEscape(vr.Name) + "?" + url.Values{"part": {"owned"}, "kind": {id.GroupKind.String()}, "namespace": {id.Namespace}, "name": {id.Name}}.Encode()
 		}
 		inv.Rows = append(inv.Rows, r)
 	}
@@ -351,14 +340,8 @@ func (s *Server) owned(ctx context.Context, w http.ResponseWriter, r *http.Reque
 func ownedRowOf(b *insight.Branch, depth int) ownedRow {
 	gvk := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
 	row := ownedRow{Depth: min(depth, 5), ID: object.Identity{GroupKind: gvk.GroupKind(), Namespace: b.Namespace, Name: b.Name}, Message: plainText(b.Message)}
-	switch b.Health {
-	case "Current":
-		row.Health = cell{"Healthy", "ok"}
-	case "Failed", "NotFound":
-		row.Health = cell{"Unhealthy", "unhealthy"}
-	case "InProgress":
-		row.Health = cell{"In progress", "progress"}
-	default:
+	var known bool
+	if row.Health, known = healthCells[v1alpha1.ObjectHealth(b.Health)]; !known {
 		row.Health = cell{b.Health, "progress"}
 	}
 	return row

@@ -37,7 +37,7 @@ const shortest = 5
 
 // nextStep is the advice about a problem; empty where the message has it already.
 func nextStep(reason, message string) string {
-	next, said := advice(reason), strings.ToLower(message)
+	next, said := advices[reason], strings.ToLower(message)
 	for _, word := range strings.FieldsFunc(strings.ToLower(next), func(r rune) bool { return r < 'a' || r > 'z' }) {
 		if len(word) >= shortest && !strings.Contains(said, word) {
 			return next

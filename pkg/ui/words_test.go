@@ -101,7 +101,7 @@ func TestVerdict(t *testing.T) {
 
 // TestForecastOrder has what is lost first, then the fights.
 func TestForecastOrder(t *testing.T) {
-	v := Verdict{Objects: []ObjectVerdict{
+	v := verdict{Objects: []objectVerdict{
 		{Verb: "change", Object: "a"}, {Verb: "create", Object: "b"}, {Verb: unchanged, Object: "c", Fights: []string{"spec.replicas"}}, {Verb: unchanged, Object: "d"}, {Verb: "delete", Object: "e"},
 	}}
 	var order string
