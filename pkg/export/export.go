@@ -162,19 +162,26 @@ func (c *Client) document(ctx context.Context, live *unstructured.Unstructured) 
 	document = whole.DeepCopy()
 	remove(document.Object, found)
 	for _, one := range []*unstructured.Unstructured{document, whole} {
-		if c.unchanged(ctx, at, live, one) {
+		switch same, err := unchanged(ctx, at, live, one); {
+		case same:
 			return one, "", nil
+		case ctx.Err() != nil:
+			return nil, "", ctx.Err()
+		case err != nil:
+			remark = fmt.Sprintf("%s: the API server accepts no apply of its document: kubectl apply --dry-run=server names the reason", id)
+		default:
+			remark = fmt.Sprintf("%s: an apply of its document changes it: compare with kubectl diff", id)
 		}
 	}
-	return whole, fmt.Sprintf("%s: an apply of its document changes it: compare with kubectl diff", id), nil
+	return whole, remark, nil
 }
 
 // unchanged reports whether an apply of a document leaves the object as it is.
-func (c *Client) unchanged(ctx context.Context, at dynamic.ResourceInterface, live, document *unstructured.Unstructured) bool {
+func unchanged(ctx context.Context, at dynamic.ResourceInterface, live, document *unstructured.Unstructured) (bool, error) {
 	body, err := json.Marshal(document.Object)
 	if err != nil {
-		return false
+		return false, err
 	}
 	applied, err := at.Patch(ctx, live.GetName(), types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: insight.FieldManager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
-	return err == nil && sameContent(live, applied)
+	return err == nil && sameContent(live, applied), err
 }
