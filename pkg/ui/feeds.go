@@ -41,7 +41,7 @@ type feedHandler interface {
 	set(obj any, late bool)
 	remove(obj any, late bool)
 	// replace is called with all objects; with none at the start and after a gap in a feed of news.
-	replace(all []any)
+	replace(spec feedSpec, all []any)
 	// refused is called when the user may not list or watch the objects. The feed ends then.
 	refused(spec feedSpec, err error)
 	// ended is called when no page has needed the feed for a while, and a while after a refusal: the next page starts it anew.
@@ -311,7 +311,7 @@ func (s feedStore) Replace(objs []any, _ string) error {
 		objs[i] = s.kept(objs[i])
 	}
 	if !s.source.resumed {
-		s.handler.replace(objs)
+		s.handler.replace(s.source.spec, objs)
 	}
 	s.began()
 	return nil

@@ -107,7 +107,7 @@ func TestObservedOfPage(t *testing.T) {
 	var err error
 	s.cluster, err = cluster.New(&rest.Config{Host: "127.0.0.1:1"})
 	require.NoError(t, err)
-	s.store.replace([]any{&entry{vr: &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}})
+	s.store.replace(vidraResourceFeed, []any{&entry{vr: &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}}})
 	_, end := s.observers.open(vidraResourceTopic("shop"))
 	defer end()
 	former := object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "former"}
@@ -130,4 +130,23 @@ func TestObservedOfPage(t *testing.T) {
 		return len(page.objects) == 0 && len(s.observers.all) == 0
 	}, 5*time.Second, time.Millisecond)
 	require.Less(t, runtime.NumGoroutine(), before+10)
+}
+
+// TestGap: a gap in a feed, also its start, leaves the known states of other kinds and namespaces, from which edits are told.
+func TestGap(t *testing.T) {
+	s, _ := fakeServer()
+	id := object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "settings"}
+	w := &observer{id: id, gvr: configMaps, clean: stateWith("ConfigMap", "blue", "", 0), asked: true}
+	s.observers.all[id] = &observed{users: 1, owners: []*observer{w}}
+	for _, other := range []feedSpec{objectFeed(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, ""), objectFeed(configMaps, "other")} {
+		s.observers.replace(other, nil)
+		require.NotNil(t, w.clean)
+		require.True(t, w.asked)
+	}
+	for _, of := range []feedSpec{objectFeed(configMaps, ""), objectFeed(configMaps, "shop")} {
+		w.clean, w.asked = stateWith("ConfigMap", "blue", "", 0), true
+		s.observers.replace(of, nil)
+		require.Nil(t, w.clean)
+		require.False(t, w.asked)
+	}
 }

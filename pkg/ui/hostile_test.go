@@ -20,11 +20,11 @@ func TestHostileStatus(t *testing.T) {
 		require.NotPanics(t, func() {
 			now := time.Now()
 			is := stateOf(vr, insight.DefaultProgram.ReportOf(vr).InOrder)
-			rowOf(&entry{vr: vr, state: is, heals: healingsOf(vr.Status.History)}, filterOf(url.Values{"q": {"page"}}), 0, now)
+			rowOf(&entry{vr: vr, state: is, heals: healingsOf(vr.Status.History)}, filterOf(url.Values{"search": {"page"}}), 0, now)
 			healsPerHour(healingsOf(vr.Status.History), now)
 			factsOf(vr)
 			inventoryOf(vr, url.Values{})
-			inventoryOf(vr, url.Values{"page": {"-1"}, "q": {"page"}})
+			inventoryOf(vr, url.Values{"number": {"-1"}, "objects": {"page"}})
 			timelineOfMoments(newestFirst(append(timelineOf(vr.Name, vr.Status.History, nil, nil), transitionsOf(vr, is)...)), shownMoments)
 			recentOf(vr, is)
 			for _, c := range vr.Status.Conditions {

@@ -410,13 +410,13 @@ func (o *observers) remove(obj any, late bool) {
 	o.server.hub.publish(objectTopic(id))
 }
 
-// replace implements feedHandler: events may have been missed, so that the objects are read again.
-func (o *observers) replace([]any) {
+// replace implements feedHandler: events may have been missed, so that the objects of the feed are read again.
+func (o *observers) replace(spec feedSpec, _ []any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, known := range o.all {
+	for id, known := range o.all {
 		for _, w := range known.owners {
-			if w.pending == nil {
+			if w.pending == nil && w.gvr == spec.gvr && (spec.namespace == "" || spec.namespace == id.Namespace) {
 				w.clean, w.asked = nil, false
 			}
 		}

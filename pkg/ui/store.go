@@ -104,7 +104,7 @@ func (s *store) remove(obj any, _ bool) {
 }
 
 // replace implements feedHandler.
-func (s *store) replace(all []any) {
+func (s *store) replace(_ feedSpec, all []any) {
 	s.mu.Lock()
 	before := s.all
 	s.all, s.ordered, s.refusal = make(map[string]*entry, len(all)), nil, nil
