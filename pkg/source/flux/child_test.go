@@ -90,9 +90,11 @@ func TestAddresses(t *testing.T) {
 		hosts        Hosts
 		want         string
 	}{
-		"name":    {"localhost stands for a Service that leads to 127.0.0.1.", "localhost", Hosts{"localhost"}, "127.0.0.1, which is one of the machine"},
-		"address": {"The administrators have listed it.", "127.0.0.1", Hosts{"127.0.0.1"}, ""},
-		"both":    {"The administrators have listed name and address.", "localhost", Hosts{"localhost", "127.0.0.1:" + at.Port()}, ""},
+		"name":          {"localhost stands for a Service that leads to 127.0.0.1.", "localhost", Hosts{"localhost"}, "127.0.0.1, which is one of the machine"},
+		"upper case":    {"Names have no case.", "LOCALHOST", Hosts{"localhost"}, "127.0.0.1, which is one of the machine"},
+		"other letters": {"net/http makes a dot of it, and connects to a name with two labels.", "a\u3002localhost", Hosts{"*"}, "is not one of those"},
+		"address":       {"The administrators have listed it.", "127.0.0.1", Hosts{"127.0.0.1"}, ""},
+		"both":          {"The administrators have listed name and address.", "localhost", Hosts{"localhost", "127.0.0.1:" + at.Port()}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+tt.host+":"+at.Port()+"/", nil)
@@ -110,4 +112,7 @@ func TestAddresses(t *testing.T) {
 		require.Error(t, ServiceHosts.checkAddress("a.b.svc", address), address)
 	}
 	require.NoError(t, ServiceHosts.checkAddress("a.b.svc", "10.96.0.10:80"))
+	for _, name := range []string{"a.b.svc.cluster.local", "a.b.svc.cluster.local.", "A.b.SVC.cluster.local"} {
+		require.True(t, ServiceHosts.names(name, "80"), "the address of each name that is allowed is checked: %s", name)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 )
 
 // ServiceHosts are the hosts of the Services of a cluster with the domain cluster.local.
@@ -38,12 +39,16 @@ func (h Hosts) String() string { return strings.Join(h, ",") }
 
 // Allows reports whether an artifact may be fetched from the host of a URL.
 func (h Hosts) Allows(u *url.URL) bool {
-	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	return h.names(name, cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+	return h.names(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
 }
 
-// names reports whether the hosts have a name with a port.
+// names reports whether the hosts have a name with a port, in any case and with a dot at its end or without one, as the URL of an artifact may
+// have it. Letters beyond ASCII are in none: net/http connects to another name then, perhaps with more labels.
 func (h Hosts) names(name, port string) bool {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return false
+	}
 	address := net.JoinHostPort(name, port)
 	return slices.ContainsFunc(h, func(pattern string) bool {
 		return pattern == name || pattern == address || matches(pattern, name) || matches(pattern, address)
