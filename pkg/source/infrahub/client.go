@@ -239,9 +239,9 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	if messages := messagesOf(answer); messages != "" { // data beside errors is not complete
+	if messages := messagesOf(answer, c.redact); messages != "" { // data beside errors is not complete
 		return page{}, &Error{Reason: v1alpha1.SyncReasonQueryFailed, Message: fmt.Sprintf(
-			"query %s at %s failed: %s: check the query in Infrahub", q.Name, origin(c.base), c.redact(messages))}
+			"query %s at %s failed: %s: check the query in Infrahub", q.Name, origin(c.base), messages)}
 	}
 	p, err := parsePage(answer)
 	if err != nil {

@@ -101,8 +101,8 @@ func statusError(what string, base *url.URL, response *http.Response, body []byt
 		e.Reason, advice = v1alpha1.SyncReasonInvalidAnswer, "check that spec.source.infrahubAPIURL is the URL of an Infrahub server"
 	}
 	detail := ""
-	if messages := messagesOf(body); messages != "" {
-		detail = " (" + redact(messages) + ")"
+	if messages := messagesOf(body, redact); messages != "" {
+		detail = " (" + messages + ")"
 	}
 	e.Message = fmt.Sprintf("%s at %s: answer %d %s%s: %s", what, origin(base), response.StatusCode, http.StatusText(response.StatusCode), detail, advice)
 	return e
@@ -117,8 +117,8 @@ func invalid(what string, base *url.URL, why string) *Error {
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 // messagesOf returns the messages of the errors in an answer of Infrahub, or empty. An error without a message
-// counts, in whatever form it is.
-func messagesOf(body []byte) string {
+// counts, in whatever form it is. redact removes credentials from each of them before it is shortened: a part of a password would stay.
+func messagesOf(body []byte, redact func(string) string) string {
 	var answer struct {
 		Errors json.RawMessage `json:"errors"`
 	}
@@ -127,7 +127,7 @@ func messagesOf(body []byte) string {
 	case json.Unmarshal(body, &answer) != nil, len(answer.Errors) == 0, string(answer.Errors) == "null":
 		return ""
 	case json.Unmarshal(answer.Errors, &text) == nil && text != "":
-		return display.Truncate(text, maxDetail)
+		return display.Truncate(redact(text), maxDetail)
 	case json.Unmarshal(answer.Errors, &errs) != nil:
 		return noMessage
 	}
@@ -139,7 +139,7 @@ func messagesOf(body []byte) string {
 		if json.Unmarshal(one, &e) != nil {
 			_ = json.Unmarshal(one, &e.Message) // a text, or without a message
 		}
-		all = append(all, cmp.Or(strings.Join(strings.Fields(e.Message), " "), noMessage))
+		all = append(all, cmp.Or(strings.Join(strings.Fields(redact(e.Message)), " "), noMessage))
 	}
 	return display.Truncate(strings.Join(all, "; "), maxDetail)
 }

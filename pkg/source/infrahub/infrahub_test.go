@@ -59,6 +59,36 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// TestRepeatedCredentials: a server repeats the credentials of a request in its answer, in a place where the message is cut, or with white space in them.
+func TestRepeatedCredentials(t *testing.T) {
+	for name, tc := range map[string]struct {
+		password, answer string
+		status           int
+	}{
+		"Short": {"hunter2hunter2", `{"errors":[{"message":"no hunter2hunter2"}]}`, 200},
+		"Cut":   {"hunter2hunter2", `{"errors":[{"message":"` + strings.Repeat("x", maxDetail-len("hunter2")-5) + ` hunter2hunter2 is no password"}]}`, 200},
+		"Text":  {"hunter2hunter2", `{"errors":"` + strings.Repeat("x", maxDetail-len("hunter2")-4) + `hunter2hunter2 is no password"}`, 400},
+		"Space": {"hunter2  hunter2", `{"errors":[{"message":"no hunter2  hunter2"}]}`, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/login") {
+					_, _ = w.Write([]byte(`{"access_token":"t"}`))
+					return
+				}
+				w.WriteHeader(tc.status)
+				_, _ = w.Write([]byte(tc.answer))
+			}))
+			defer server.Close()
+			c, err := New(Options{URL: server.URL, Credentials: Credentials{Username: "u", Password: tc.password}})
+			require.NoError(t, err)
+			_, err = c.Artifacts(t.Context(), Query{Name: "q"})
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), "hunter2")
+		})
+	}
+}
+
 // FuzzParsePage: no answer ends the program, and a list has as many artifacts as the answer.
 func FuzzParsePage(f *testing.F) {
 	for _, seed := range []string{
