@@ -151,6 +151,22 @@ func TestInfrahub(t *testing.T) {
 	for _, r := range sent.On("configmaps", mine.namespace, "page").Writes() {
 		require.Equal(t, suite.UserOf(mine.namespace, account), r.As)
 	}
+
+	// An artifact with the name of a VidraResource of another team does not take it over.
+	theirs := newTeam(t, "theirs")
+	taken := theirs.create(t, theirs.resource("page"))
+	awaitReady(t, taken.Name)
+	artifacts.Set(standin.Artifact{ID: taken.Name, Name: "page", Branch: "main", Content: configMap("page", "mine")})
+	require.NoError(t, patch(mine.person, is, `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.SyncRequestedAtAnnotation))
+	await(t, func(c *assert.CollectT) {
+		require.Equal(t, theirs.namespace, getVidraResource(t, taken.Name).Spec.Destination.Namespace)
+		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(is), is))
+		require.Len(c, is.Status.Problems, 1)
+		require.Equal(c, v1alpha1.ArtifactConflict, is.Status.Problems[0].Reason)
+		require.Contains(c, is.Status.Problems[0].Message, theirs.namespace+"/"+account)
+	})
+	require.Equal(t, "hello", theirs.says(t, "page"))
+
 	for _, namespace := range []string{mine.namespace, "default", ""} {
 		require.False(t, operatorMay(t, "create", "", "secrets", namespace), namespace)
 		require.False(t, operatorMay(t, "get", "", "secrets", namespace), namespace)

@@ -58,8 +58,8 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	return c.secret != "", r.write(ctx, a.ID, id, live, want, c)
 }
 
-// live returns the VidraResource of an artifact as from has it, or nil. It is a problem if another controller has it, or
-// if it is being deleted.
+// live returns the VidraResource of an artifact as from has it, or nil. It is a problem if another controller has it, if it is to be adopted and has
+// another account, or if it is being deleted.
 func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha1.VidraResource, error) {
 	vr, key := &v1alpha1.VidraResource{}, types.NamespacedName{Name: nameOf(r.is, id)}
 	err := from.Get(ctx, key, vr)
@@ -93,6 +93,10 @@ func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha
 	if other := vr.Labels[v1alpha1.InstallationLabel]; v1alpha1.Installation(other) != r.reconciler.Installation {
 		return nil, newProblem(id, v1alpha1.ArtifactConflict,
 			"VidraResource %s is of another installation of Vidra (its label %s is %q): set spec.template.nameSuffix, or change the label", vr.Name, v1alpha1.InstallationLabel, other)
+	}
+	if account, in := vr.Spec.ServiceAccountName, vr.Spec.Destination.Namespace; account != "" && (account != r.is.Spec.ServiceAccountName || in != r.is.Spec.Destination.Namespace) {
+		return nil, newProblem(id, v1alpha1.ArtifactConflict, // the author of the InfrahubSync may lack the right to act as that account
+			"VidraResource %s exists, and has the ServiceAccount %s/%s, which is not that of this InfrahubSync: set spec.template.nameSuffix, or give both the same account", vr.Name, in, account)
 	}
 	return vr, nil
 }

@@ -229,6 +229,41 @@ func TestRefusedChangeQuotesNothing(t *testing.T) {
 	require.NotContains(t, r.writeResource(t.Context(), "a", live, u).Error(), "hunter2")
 }
 
+// TestAdoptionKeepsTheAccount: a VidraResource without a controller is adopted by an InfrahubSync with its account alone. The author of another
+// one may lack the right to act as that account, and Vidra, which writes the VidraResource, has it.
+func TestAdoptionKeepsTheAccount(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	gone := metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.SyncKind, Name: "gone", UID: "gone", Controller: new(true)}
+	for name, tc := range map[string]struct {
+		reason             string
+		account, namespace string
+		owners             []metav1.OwnerReference
+		conflict           bool
+	}{
+		"Same":           {"its author may act as it", "deployer", "shop", nil, false},
+		"None":           {"Vidra itself applied it", "", "shop", nil, false},
+		"OtherName":      {"another account of the namespace", "admin", "shop", nil, true},
+		"OtherNamespace": {"an account of another team", "deployer", "bank", nil, true},
+		"GoneController": {"its InfrahubSync is gone, as that of another team", "deployer", "bank", []metav1.OwnerReference{gone}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "a", OwnerReferences: tc.owners}}
+			vr.Spec.ServiceAccountName, vr.Spec.Destination.Namespace = tc.account, tc.namespace
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(vr).Build()
+			is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is"}}
+			is.Spec.ServiceAccountName, is.Spec.Destination.Namespace = "deployer", "shop"
+			live, err := (&run{reconciler: &Reconciler{API: c, Client: c}, is: is}).live(t.Context(), c, "a")
+			if tc.conflict {
+				require.ErrorContains(t, err, tc.namespace+"/"+tc.account, tc.reason)
+				return
+			}
+			require.NoError(t, err, tc.reason)
+			require.NotNil(t, live)
+		})
+	}
+}
+
 // refusedSecrets are Secrets whose creation a webhook refuses.
 type refusedSecrets struct{ typedcorev1.SecretInterface }
 
