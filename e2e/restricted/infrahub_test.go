@@ -81,6 +81,10 @@ func TestInfrahub(t *testing.T) {
 	is := infrahubSync(account)
 	await(t, func(c *assert.CollectT) { require.NoError(c, mine.person.Create(t.Context(), is)) })
 	t.Cleanup(func() { _ = admin.Delete(context.Background(), is) })
+	confirmation := fmt.Sprintf(`{"metadata":{"annotations":{%q:"x"}}}`, v1alpha1.ConfirmRemovalAnnotation)
+	requireForbidden(t, patch(other.person, is.DeepCopy(), "%s", confirmation), "InfrahubSync", "right to impersonate")
+	require.NoError(t, patch(mine.person, is.DeepCopy(), "%s", confirmation))
+	require.NoError(t, patch(other.person, is.DeepCopy(), `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.SyncRequestedAtAnnotation), "a query deletes nothing by itself")
 
 	// It is off.
 	mark := env.AuditMark()
