@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/provider"
+	"sigs.k8s.io/kustomize/api/resmap"
 	kustypes "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/kio"
@@ -267,6 +269,13 @@ func (g *guard) check(dir string, text []byte) error {
 	return g.tooMany()
 }
 
+// isInline reports whether kustomize reads the configuration of a plugin in a kustomization as objects. All else it takes for a path.
+func isInline(text []byte) (is bool) {
+	defer func() { _ = recover() }() // of a fault in the library; kustomize fails then, too
+	_, err := resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory()).NewResMapFromBytes(text)
+	return err == nil
+}
+
 // filesOf returns the files that a generator names, without their keys.
 func filesOf(s kustypes.KvPairSources) []string {
 	files := slices.Concat(s.EnvSources, []string{s.EnvSource})
@@ -283,7 +292,10 @@ func filesOf(s kustypes.KvPairSources) []string {
 // Another kustomization could make any configuration, and is refused.
 func (g *guard) checkPlugin(dir, plugin string) error {
 	text := []byte(plugin)
-	if !strings.Contains(plugin, "\n") {
+	if err := g.count(text); err != nil {
+		return err
+	}
+	if !isInline(text) {
 		at := filepath.Join(dir, plugin)
 		if isRemote(plugin) || !g.Exists(at) || g.IsDir(at) {
 			return fmt.Errorf("%q is no file of the artifact, and generators, transformers and validators must be files of it", plugin)
@@ -292,9 +304,9 @@ func (g *guard) checkPlugin(dir, plugin string) error {
 		if text, err = g.read(at); err != nil {
 			return err
 		}
-	}
-	if err := g.count(text); err != nil {
-		return err
+		if err := g.count(text); err != nil {
+			return err
+		}
 	}
 	for document := range strings.SplitSeq(string(text), "\n---") {
 		var config any
@@ -308,8 +320,13 @@ func (g *guard) checkPlugin(dir, plugin string) error {
 	return nil
 }
 
-// pathFields are the fields of the builtin plugins that name files, in lower case, as the case is ignored.
+// pathFields are the fields of the builtin plugins that name files.
 var pathFields = []string{"files", "envs", "env", "path", "paths"}
+
+// namesFiles reports whether a field is one of pathFields. The case is ignored as encoding/json ignores it: other letters may count as s.
+func namesFiles(field string) bool {
+	return slices.ContainsFunc(pathFields, func(one string) bool { return strings.EqualFold(one, field) })
+}
 
 // checkValue returns why a value in the configuration of a plugin is refused: a URL that it names as a file, or a patch. isPath reports that it is
 // in a field with files.
@@ -317,7 +334,7 @@ func (g *guard) checkValue(value any, isPath bool) error {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, inner := range value {
-			if err := g.checkValue(inner, isPath || slices.Contains(pathFields, strings.ToLower(name))); err != nil {
+			if err := g.checkValue(inner, isPath || namesFiles(name)); err != nil {
 				return err
 			}
 		}
