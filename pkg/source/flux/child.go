@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -152,6 +153,7 @@ func ServeBuild(in io.Reader, out io.Writer) int {
 		answer(built{Error: "decode the build: " + err.Error()})
 		return 1
 	}
+	http.DefaultTransport = offline{}
 	debug.SetMemoryLimit(job.Memory / 4 * 3)
 	go func() {
 		for range time.Tick(checkEvery) {
@@ -182,6 +184,14 @@ func ServeBuild(in io.Reader, out io.Writer) int {
 	}
 	answer(b)
 	return 0
+}
+
+// offline refuses all requests of the process of a build: kustomize may read a path as a URL where the guard does not.
+type offline struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (offline) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("%s is remote: the files of a kustomization must be in its artifact", r.URL.Host)
 }
 
 // exceeded returns the bound that the process exceeds; empty for none.

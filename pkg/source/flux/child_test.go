@@ -6,22 +6,45 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
-// TestMain is the process of a build, as the operator is.
+// TestMain is the process of a build, as the operator is. With a URL, it then loads that as kustomize loads a remote file.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == BuildArgument {
-		os.Exit(ServeBuild(os.Stdin, os.Stdout))
+	if len(os.Args) < 2 || os.Args[1] != BuildArgument {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	code := ServeBuild(os.Stdin, os.Stdout)
+	if len(os.Args) > 2 {
+		artifact := filesys.MakeFsInMemory()
+		_ = artifact.WriteFile("kustomization.yaml", []byte("configMapGenerator: [{name: a, files: ['k="+os.Args[2]+"']}]"))
+		_, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(artifact, ".")
+		fmt.Fprint(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// TestBuildsAreOffline: the process of a build sends no request, also for a URL that the guard takes for a path.
+func TestBuildsAreOffline(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }))
+	t.Cleanup(server.Close)
+	command := exec.CommandContext(t.Context(), os.Args[0], BuildArgument, server.URL)
+	command.Stdin = strings.NewReader(fmt.Sprintf(`{"Root": %q, "CPU": %d, "Memory": %d}`, t.TempDir(), maxBuildCPU, maxBuildMemory))
+	var said strings.Builder
+	command.Stderr = &said
+	require.NoError(t, command.Run(), "an empty directory is no fault of the process")
+	require.Contains(t, said.String(), "must be in its artifact")
 }
 
 // TestBuildApart: a process of its own makes the same texts, with the same places and errors.
