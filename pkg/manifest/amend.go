@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Amendment is a new value of a field in the text of a manifest.
@@ -26,28 +25,29 @@ type Amendment struct {
 // the text stays: only the values themselves are replaced where they and the new ones are scalars or texts in lines, and the document is
 // written again otherwise, with its comments and its order. The result is read again: an error means that the amendment failed.
 func Amend(text string, at Position, amendments []Amendment, opts Options) (string, error) {
+	at.Source = opts.Source // the caller may have read the text by another name
 	before, err := Parse(text, opts)
 	if err != nil {
 		return "", err
 	}
-	want := make([]string, len(before))
 	found := false
-	for i, object := range before {
-		if o := object.Position; o.Document == at.Document && o.Line == at.Line && o.Item == at.Item {
-			found = true
-			object.Unstructured = object.DeepCopy()
-			for _, a := range amendments {
-				if object.Object, err = amended(object.Object, a); err != nil {
-					return "", err
-				}
-			}
+	for _, object := range before {
+		if object.Position != at {
+			continue
 		}
-		if want[i], err = canonical(object.Unstructured); err != nil {
-			return "", err
+		found = true
+		for _, a := range amendments {
+			if _, err := set(object.Object, a.Path, a); err != nil {
+				return "", err
+			}
 		}
 	}
 	if !found {
 		return "", errors.New("the text does not have the object there")
+	}
+	want, err := canonical(before...)
+	if err != nil {
+		return "", err
 	}
 	for _, one := range amendments { // in turn: each changes the lines of the others
 		if text, err = amendText(text, at, one, opts); err != nil {
@@ -58,11 +58,9 @@ func Amend(text string, at Position, amendments []Amendment, opts Options) (stri
 	if err != nil {
 		return "", fmt.Errorf("the amended text cannot be read: %w", err)
 	}
-	have := make([]string, len(after))
-	for i, object := range after {
-		if have[i], err = canonical(object.Unstructured); err != nil {
-			return "", err
-		}
+	have, err := canonical(after...)
+	if err != nil {
+		return "", err
 	}
 	if !slices.Equal(want, have) {
 		return "", errors.New("the text cannot be amended: the field is written in a form that other fields share, such as an anchor")
@@ -70,17 +68,7 @@ func Amend(text string, at Position, amendments []Amendment, opts Options) (stri
 	return text, nil
 }
 
-// amended returns the content of an object with a new value.
-func amended(object map[string]any, a Amendment) (map[string]any, error) {
-	value, err := set(object, a.Path, a)
-	if err != nil {
-		return nil, err
-	}
-	content, _ := value.(map[string]any)
-	return content, nil
-}
-
-// set returns a value with a new value at a path below it.
+// set returns a value with a new value at a path below it. A map is changed itself.
 func set(value any, path []string, a Amendment) (any, error) {
 	if len(path) == 0 {
 		return a.Value, nil
@@ -109,19 +97,23 @@ func set(value any, path []string, a Amendment) (any, error) {
 	return nil, fmt.Errorf("the manifest has no field above %s", path[0])
 }
 
-// canonical returns an object as JSON with its keys in order.
-func canonical(u *unstructured.Unstructured) (string, error) {
-	encoded, err := json.Marshal(u.Object)
-	if err != nil {
-		return "", errors.New("an object cannot be encoded") // the error may quote it
+// canonical returns objects as JSON with their keys in order.
+func canonical(objects ...Object) ([]string, error) {
+	texts := make([]string, len(objects))
+	for i, object := range objects {
+		encoded, err := json.Marshal(object.Object)
+		if err != nil {
+			return nil, errors.New("an object cannot be encoded") // the error may quote it
+		}
+		texts[i] = string(encoded)
 	}
-	return string(encoded), nil
+	return texts, nil
 }
 
 // amendText returns the text with one new value.
 func amendText(text string, at Position, a Amendment, opts Options) (string, error) {
-	offset, doc := find(text, at)
-	begin, end := offset, offset+len(doc.text)
+	doc := documentAt(text, at)
+	before, behind := text[:doc.begin], text[doc.end:]
 	_, _, old, err := doc.field(at, a.Path)
 	if err != nil {
 		return "", err
@@ -131,7 +123,7 @@ func amendText(text string, at Position, a Amendment, opts Options) (string, err
 	}
 	if old != nil && !a.Remove {
 		for _, replaced := range inPlace(doc, old, a.Value) {
-			changed := text[:begin] + replaced + text[end:]
+			changed := before + replaced + behind
 			if matches(changed, at, a, opts) {
 				return changed, nil
 			}
@@ -150,26 +142,7 @@ func amendText(text string, at Position, a Amendment, opts Options) (string, err
 	if strings.Contains(doc.text, "\r\n") {
 		whole = strings.ReplaceAll(whole, "\n", "\r\n")
 	}
-	return text[:begin] + whole + text[end:], err
-}
-
-// find returns the document of a position, with its offset.
-func find(text string, at Position) (offset int, found document) {
-	for _, doc := range split(text) {
-		if doc.number != at.Document {
-			continue
-		}
-		number := 0
-		for begin := range lines(text) {
-			if number++; number != doc.line {
-				continue
-			}
-			if i := strings.Index(text[begin:], doc.text); i >= 0 {
-				return begin + i, doc
-			}
-		}
-	}
-	return 0, document{}
+	return before + whole + behind, err
 }
 
 // field returns the root of the document, and of a field of the object at a position the node above it and its value, or nil.
@@ -208,14 +181,11 @@ func matches(text string, at Position, a Amendment, opts Options) bool {
 		return false
 	}
 	for _, object := range objects {
-		if o := object.Position; o.Document == at.Document && o.Line == at.Line && o.Item == at.Item {
-			before, _ := canonical(object.Unstructured)
-			content, err := amended(object.DeepCopy().Object, a)
-			if err != nil {
-				return false
-			}
-			after, _ := canonical(&unstructured.Unstructured{Object: content})
-			return before == after
+		if object.Position == at {
+			before, _ := canonical(object)
+			_, err := set(object.Object, a.Path, a)
+			after, _ := canonical(object)
+			return err == nil && slices.Equal(before, after)
 		}
 	}
 	return false
@@ -392,8 +362,7 @@ func encodeDocument(text string, root *yaml.Node) (string, error) {
 	}
 	encoded := b.String()
 	if first := firstLine(text); isMarker(first, "---") && isBlank(first[len("---"):]) {
-		marker, _, _ := strings.Cut(text, "\n")
-		encoded = marker + "\n" + encoded
+		encoded = first + "\n" + encoded
 	}
 	return encoded, nil
 }

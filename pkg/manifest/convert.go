@@ -36,10 +36,9 @@ type converter struct {
 	encryptedValues bool
 }
 
-// newConverter returns a converter that lets aliases add as many bytes as given. The
-// parts before hold as many values as given.
-func newConverter(budget, values int) *converter {
-	return &converter{budget: budget, total: values, open: map[*yaml.Node]struct{}{}}
+// newConverter returns a converter that lets aliases add opts.MaxBytes.
+func newConverter(opts Options) *converter {
+	return &converter{budget: opts.MaxBytes, total: opts.Values, encryptedValues: opts.Artifact, open: map[*yaml.Node]struct{}{}}
 }
 
 // enter goes to a node, through the alias if it is one, and accounts for it. The caller calls leave at the end of the nodes

@@ -12,8 +12,8 @@ import (
 
 // skipMarker leaves out the marker that a document may begin with.
 func skipMarker(text string) string {
-	if rest, found := strings.CutPrefix(text, "---"); found && (rest == "" || strings.ContainsRune(" \t\r\n", rune(rest[0]))) {
-		return rest
+	if isMarker(lineText(text, 1), "---") {
+		return text[len("---"):]
 	}
 	return text
 }

@@ -33,7 +33,7 @@ func asVidra(text string) (any, *Error) {
 	if len(roots) != 1 {
 		return nil, faultf(0, "is not one value")
 	}
-	return newConverter(DefaultMaxBytes, 0).value(roots[0], 0)
+	return newConverter(Options{MaxBytes: DefaultMaxBytes}).value(roots[0], 0)
 }
 
 func TestValuesAreThoseOfKubectl(t *testing.T) {

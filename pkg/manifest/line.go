@@ -10,21 +10,23 @@ import (
 // position that Parse gave the object, and path has names of fields and indexes of lists. A field that the text lacks, for
 // example because it comes from a merge key, is on the line of the field above it.
 func Line(text string, at Position, path []string) int {
-	for _, doc := range split(text) {
-		if doc.number != at.Document {
-			continue
-		}
-		roots, err := doc.parse()
-		if err != nil {
-			return at.Line
-		}
-		for _, root := range roots {
-			if n := begins(root, at.Line, 0); n != nil {
-				return lineOf(n, at.Line, path)
-			}
+	roots, _ := documentAt(text, at).parse() // none of a text that cannot be read
+	for _, root := range roots {
+		if n := begins(root, at.Line, 0); n != nil {
+			return lineOf(n, at.Line, path)
 		}
 	}
 	return at.Line
+}
+
+// documentAt returns the document of a position; an empty one if the text lacks it.
+func documentAt(text string, at Position) document {
+	for _, doc := range split(text) {
+		if doc.number == at.Document {
+			return doc
+		}
+	}
+	return document{}
 }
 
 // maxSearchDepth bounds the search for an object in lists of lists.

@@ -91,15 +91,10 @@ type Options struct {
 func Parse(text string, opts Options) ([]Object, error) {
 	r := newReader(opts)
 	r.seen = inventory{}
-	documents, err := r.read(text)
-	if err != nil {
+	if _, err := r.read(text); err != nil {
 		return nil, err
 	}
-	objects := []Object{}
-	for _, doc := range documents {
-		objects = append(objects, doc.Objects...)
-	}
-	return objects, nil
+	return r.objects, nil
 }
 
 // reader gathers the objects and the errors of one manifest.
@@ -107,8 +102,6 @@ type reader struct {
 	opts    Options
 	conv    *converter
 	objects []Object
-	// before is how many objects the parts before hold.
-	before int
 	// seen has the objects so far; nil where an object may be in the manifest twice.
 	seen inventory
 	errs Errors
@@ -122,14 +115,7 @@ func newReader(opts Options) *reader {
 	if opts.MaxBytes <= 0 {
 		opts.MaxBytes = DefaultMaxBytes
 	}
-	conv := newConverter(opts.MaxBytes, opts.Values)
-	conv.encryptedValues = opts.Artifact
-	return &reader{
-		opts:    opts,
-		conv:    conv,
-		objects: []Object{},
-		before:  opts.Objects,
-	}
+	return &reader{opts: opts, conv: newConverter(opts), objects: []Object{}}
 }
 
 // read reads a text and returns its documents with objects. Its error is of type Errors.
@@ -181,8 +167,8 @@ func (r *reader) document(doc document) {
 		return
 	}
 	for _, root := range roots {
-		if !isNull(root) && !r.full() {
-			r.node(root, Position{Document: doc.number, Line: root.Line}, typeMeta{}, 0)
+		if !isNull(root) {
+			r.node(root, Position{Document: doc.number, Line: root.Line}, identity{}, 0)
 		}
 	}
 }
@@ -190,7 +176,7 @@ func (r *reader) document(doc document) {
 // node adds the object, or the objects of the list, that a node describes.
 // Without an apiVersion and a kind of its own an object takes the inherited
 // ones.
-func (r *reader) node(n *yaml.Node, at Position, inherited typeMeta, depth int) {
+func (r *reader) node(n *yaml.Node, at Position, inherited identity, depth int) {
 	if r.full() {
 		return
 	}
@@ -212,7 +198,7 @@ func (r *reader) node(n *yaml.Node, at Position, inherited typeMeta, depth int) 
 // list adds the objects of a list. The list itself is checked like any mapping,
 // so that a key given twice does not hide half of the items.
 func (r *reader) list(n *yaml.Node, at Position, depth int) {
-	id := identify(n, typeMeta{})
+	id := identify(n, identity{})
 	if _, err := r.conv.value(withoutItems(n), depth); err != nil {
 		r.errs = append(r.errs, id.fault(at, err))
 		return
@@ -239,8 +225,8 @@ func (r *reader) list(n *yaml.Node, at Position, depth int) {
 }
 
 // object adds the object that a node describes.
-func (r *reader) object(n *yaml.Node, at Position, inherited typeMeta, depth int) {
-	if r.before+len(r.objects) >= MaxObjects {
+func (r *reader) object(n *yaml.Node, at Position, inherited identity, depth int) {
+	if r.opts.Objects+len(r.objects) >= MaxObjects {
 		r.over = true
 		r.errs = append(r.errs, identify(n, inherited).fault(at, faultf(0,
 			"the manifest holds more than %d objects, and this is the first one too many: split it in several", MaxObjects)))

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -60,13 +61,9 @@ func isList(n *yaml.Node) bool {
 // withoutItems returns a copy of a list's node whose items are null.
 func withoutItems(n *yaml.Node) *yaml.Node {
 	c := *n
-	c.Content = append([]*yaml.Node(nil), n.Content...)
-	items := child(n, "items")
-	for i, member := range c.Content {
-		if member == items && i%2 == 1 {
-			c.Content[i] = &yaml.Node{Kind: yaml.ScalarNode, Line: n.Line}
-			break
-		}
+	c.Content = slices.Clone(n.Content)
+	if i := slices.Index(c.Content, child(n, "items")); i >= 0 {
+		c.Content[i] = &yaml.Node{Kind: yaml.ScalarNode, Line: n.Line}
 	}
 	return &c
 }
@@ -85,13 +82,13 @@ func describe(n *yaml.Node) string {
 	return "text or a number"
 }
 
-// identity is the known part of the identity of an unreadable object.
+// identity is the known part of the identity of an unreadable object, or the type that the items of a list inherit from it.
 type identity struct {
 	apiVersion, kind, namespace, name string
 }
 
 // identify returns the identity of the object of a node, as far as the node has it.
-func identify(n *yaml.Node, inherited typeMeta) identity {
+func identify(n *yaml.Node, inherited identity) identity {
 	metadata := child(n, "metadata")
 	id := identity{
 		apiVersion: childText(n, "apiVersion"),
@@ -107,10 +104,10 @@ func identify(n *yaml.Node, inherited typeMeta) identity {
 
 // itemType returns the type that the items of a list inherit from it: for a ConfigMapList the kind ConfigMap, and an empty one
 // for a plain List.
-func (id identity) itemType() typeMeta {
+func (id identity) itemType() identity {
 	kind := strings.TrimSuffix(id.kind, "List")
 	if kind == "" {
-		return typeMeta{}
+		return identity{}
 	}
-	return typeMeta{apiVersion: id.apiVersion, kind: kind}
+	return identity{apiVersion: id.apiVersion, kind: kind}
 }

@@ -13,11 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// typeMeta is the type that an item of a typed list inherits from the list.
-type typeMeta struct {
-	apiVersion, kind string
-}
-
 // serverFields are the fields of metadata that the API server writes and an
 // apply must not carry; see [Parse].
 var serverFields = []string{
@@ -32,7 +27,7 @@ var serverFields = []string{
 }
 
 // object returns the checked object that a node describes.
-func (c *converter) object(n *yaml.Node, inherited typeMeta, depth int) (*unstructured.Unstructured, *Error) {
+func (c *converter) object(n *yaml.Node, inherited identity, depth int) (*unstructured.Unstructured, *Error) {
 	if n.Kind != yaml.MappingNode {
 		if isJSONPatch(n) {
 			return nil, faultf(n.Line, "looks like a JSON patch (RFC 6902), not an object: apply it with kustomize, and use the result")
@@ -183,19 +178,11 @@ func (seen inventory) add(obj Object) *Error {
 	gvk := obj.GroupVersionKind()
 	key := objectKey{gvk.Group, gvk.Kind, obj.GetNamespace(), obj.GetName()}
 	if first, twice := seen[key]; twice {
-		return obj.fault("the manifest holds this object twice, first at %s: remove one", first)
+		return &Error{
+			Position: obj.Position, GVK: gvk, Namespace: obj.GetNamespace(), Name: obj.GetName(),
+			Message: fmt.Sprintf("the manifest holds this object twice, first at %s: remove one", first),
+		}
 	}
 	seen[key] = obj.Position
 	return nil
-}
-
-// fault returns an error about a fault of an object that was read.
-func (o Object) fault(format string, args ...any) *Error {
-	return &Error{
-		Position:  o.Position,
-		GVK:       o.GroupVersionKind(),
-		Namespace: o.GetNamespace(),
-		Name:      o.GetName(),
-		Message:   fmt.Sprintf(format, args...),
-	}
 }

@@ -1,14 +1,13 @@
 package manifest
 
 import (
+	"cmp"
 	"maps"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// fallbackNamespace is the namespace of an object if neither it nor the destination names one, as for kubectl.
-const fallbackNamespace = "default"
 
 // Resolve sets the namespace of each object. namespaced reports whether a kind is namespaced.
 //
@@ -22,9 +21,7 @@ const fallbackNamespace = "default"
 //
 // The given objects are unchanged; those returned share content with them.
 func Resolve(objects []Object, defaultNamespace string, namespaced func(schema.GroupVersionKind) bool) ([]Object, error) {
-	if defaultNamespace == "" {
-		defaultNamespace = fallbackNamespace
-	}
+	defaultNamespace = cmp.Or(defaultNamespace, metav1.NamespaceDefault)
 	placed := make([]Object, 0, len(objects))
 	seen := inventory{}
 	var errs Errors
@@ -41,21 +38,16 @@ func Resolve(objects []Object, defaultNamespace string, namespaced func(schema.G
 	return placed, nil
 }
 
-// place returns the object in its namespace, or in none if it is cluster-scoped.
+// place returns the object in its namespace, or in none if it is cluster-scoped. An object in another namespace than before is a copy
+// that has its own metadata and shares all else.
 func place(obj Object, namespaced bool, defaultNamespace string) Object {
-	have := obj.GetNamespace()
-	switch {
-	case namespaced && have == "":
-		return withNamespace(obj, defaultNamespace)
-	case !namespaced && have != "":
-		return withNamespace(obj, "")
+	namespace := ""
+	if namespaced {
+		namespace = cmp.Or(obj.GetNamespace(), defaultNamespace)
 	}
-	return obj
-}
-
-// withNamespace returns a copy of the object in another namespace. The copy has
-// its own metadata and shares all else.
-func withNamespace(obj Object, namespace string) Object {
+	if namespace == obj.GetNamespace() {
+		return obj
+	}
 	content := maps.Clone(obj.Object)
 	if metadata, ok := content["metadata"].(map[string]any); ok {
 		content["metadata"] = maps.Clone(metadata)

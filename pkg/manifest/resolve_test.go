@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // namespaced tells which kinds of the tests live in namespaces.
@@ -76,7 +78,7 @@ func TestResolve(t *testing.T) {
 			require.NoError(t, err, tc.reason)
 			var got []string
 			for _, o := range placed {
-				got = append(got, o.fault("").object())
+				got = append(got, display.Name(o.GetKind(), o.GetNamespace(), o.GetName()))
 			}
 			require.Equal(t, tc.want, got, tc.reason)
 		})

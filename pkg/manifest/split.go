@@ -10,6 +10,8 @@ type document struct {
 	line int
 	// text begins with the document's `---` or directives, where it has any.
 	text string
+	// begin and end are the offsets of the text in the manifest. There it may have a byte order mark that text lacks.
+	begin, end int
 }
 
 // split cuts a manifest into its documents, and leaves out the empty ones.
@@ -88,11 +90,7 @@ func (s *splitter) flush(end int) {
 		if s.marked {
 			text = strings.Replace(text, byteOrderMark, "", 1)
 		}
-		s.documents = append(s.documents, document{
-			number: s.number,
-			line:   s.first,
-			text:   text,
-		})
+		s.documents = append(s.documents, document{number: s.number, line: s.first, text: text, begin: s.begin, end: end})
 	}
 	s.first, s.explicit, s.content, s.directive, s.marked = 0, false, false, false, false
 }
