@@ -361,7 +361,7 @@ func encodeDocument(text string, root *yaml.Node) (string, error) {
 		return "", errors.New("the document cannot be encoded") // the error may quote it
 	}
 	encoded := b.String()
-	if first := firstLine(text); isMarker(first, "---") && isBlank(first[len("---"):]) {
+	if first := lineText(text, 1); isMarker(first, "---") && isBlank(first[len("---"):]) {
 		encoded = first + "\n" + encoded
 	}
 	return encoded, nil

@@ -29,7 +29,7 @@ func Partition(text string, objects []Object, choose func(Object) bool) (rest, c
 // appendDocument adds the text of a document, and the marker that separates it from those before.
 func appendDocument(to *strings.Builder, text string) {
 	switch {
-	case to.Len() == 0 || isMarker(firstLine(text), "---"):
+	case to.Len() == 0 || isMarker(lineText(text, 1), "---"):
 	case strings.HasPrefix(text, "%"):
 		to.WriteString("...\n")
 	default:
@@ -39,9 +39,4 @@ func appendDocument(to *strings.Builder, text string) {
 	if !strings.HasSuffix(text, "\n") {
 		to.WriteString("\n")
 	}
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return strings.TrimSuffix(line, "\r")
 }

@@ -30,6 +30,7 @@ func TestPartition(t *testing.T) {
 		"Directive":  {"a directive belongs to its document", "%YAML 1.1\n---\n" + config + "---\n" + secret, "%YAML 1.1\n---\n" + config, 1},
 		"NoNewline":  {"the last line may have no end", config + "---\n" + json, config, 1},
 		"Windows":    {"lines may end with a carriage return", "---\r\nkind: ConfigMap\r\napiVersion: v1\r\nmetadata: {name: a}\r\n---\r\n" + secret, "---\r\nkind: ConfigMap\r\napiVersion: v1\r\nmetadata: {name: a}\r\n", 1},
+		"CR":         {"or with a carriage return alone", config + "---\rapiVersion: v1\rkind: ConfigMap\rmetadata: {name: c}\n---\n" + secret, config + "---\rapiVersion: v1\rkind: ConfigMap\rmetadata: {name: c}\n", 1},
 		"TwoSecrets": {"several are separated", secret + "---\n" + config + "---\n" + json, "---\n" + config, 2},
 	}
 	for name, tc := range cases {
