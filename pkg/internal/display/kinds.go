@@ -1,6 +1,7 @@
 package display
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,20 +21,12 @@ var builtIn = sync.OnceValue(func() map[string]bool {
 // NameOf returns the name of an object, such as "Service shop/web". A kind that has the name of one of Kubernetes gets its group:
 // "Service.serving.knative.dev shop/web".
 func NameOf(kind schema.GroupKind, namespace, name string) string {
-	return Name(kindText(kind, !OfKubernetes(kind.Group) && builtIn()[kind.Kind]), namespace, name)
+	return new(Kinds).Name(kind, namespace, name)
 }
 
 // QualifiedNameOf is NameOf, with the group in any case. Kinds of the core group have none.
 func QualifiedNameOf(kind schema.GroupKind, namespace, name string) string {
-	return Name(kindText(kind, true), namespace, name)
-}
-
-// kindText returns a kind, with its group if it is qualified and has one.
-func kindText(kind schema.GroupKind, qualified bool) string {
-	if !qualified || kind.Group == "" {
-		return kind.Kind
-	}
-	return kind.Kind + "." + kind.Group
+	return Name(kind.String(), namespace, name)
 }
 
 // OfKubernetes reports whether a group is one of Kubernetes.
@@ -43,39 +36,33 @@ func OfKubernetes(group string) bool {
 
 // Kinds is a set of kinds that are named side by side. The zero value is empty.
 type Kinds struct {
-	// groups are the groups of each kind: the first one, and whether there are others.
-	groups map[string]groups
-}
-
-type groups struct {
-	first   string
-	several bool
+	// groups are the groups of each kind: two of them, if there are more.
+	groups map[string][]string
 }
 
 // Add adds a kind.
 func (k *Kinds) Add(kind schema.GroupKind) {
+	groups := k.groups[kind.Kind]
+	if len(groups) == 2 || slices.Contains(groups, kind.Group) {
+		return
+	}
 	if k.groups == nil {
-		k.groups = map[string]groups{}
+		k.groups = map[string][]string{}
 	}
-	g, known := k.groups[kind.Kind]
-	switch {
-	case !known:
-		k.groups[kind.Kind] = groups{first: kind.Group}
-	case g.first != kind.Group && !g.several:
-		g.several = true
-		k.groups[kind.Kind] = g
-	}
+	k.groups[kind.Kind] = append(groups, kind.Group)
 }
 
 // Ambiguous reports whether the set has a kind of the same name in another group.
 func (k *Kinds) Ambiguous(kind schema.GroupKind) bool {
-	g, known := k.groups[kind.Kind]
-	return known && (g.several || g.first != kind.Group)
+	return slices.ContainsFunc(k.groups[kind.Kind], func(group string) bool { return group != kind.Group })
 }
 
 // Kind returns a kind, with its group where that is ambiguous.
 func (k *Kinds) Kind(kind schema.GroupKind) string {
-	return kindText(kind, k.Ambiguous(kind) || !OfKubernetes(kind.Group) && builtIn()[kind.Kind])
+	if k.Ambiguous(kind) || !OfKubernetes(kind.Group) && builtIn()[kind.Kind] {
+		return kind.String()
+	}
+	return kind.Kind
 }
 
 // Name returns the name of an object, with the group of its kind where that is ambiguous.

@@ -15,8 +15,8 @@ const Grace = 30 * time.Second
 
 // Blocked reports whether an object has been terminating for long because of its finalizers.
 func Blocked(live *unstructured.Unstructured, now time.Time) bool {
-	since := live.GetDeletionTimestamp()
-	return since != nil && now.Sub(since.Time) >= Grace && WaitsFor(live) != ""
+	at := BlockedAt(live)
+	return !at.IsZero() && !now.Before(at)
 }
 
 // BlockedAt returns when the deletion of an object counts as blocked; zero if the object is not being deleted, or waits for no finalizer.

@@ -49,14 +49,11 @@ var (
 // RemovesItself reports whether the controller of an object removes it after its end, as far as the object or its kind
 // shows. The annotation RunOnce decides if it is set.
 func RemovesItself(u *unstructured.Unstructured) bool {
-	switch u.GetAnnotations()[v1alpha1.RunOnceAnnotation] {
-	case "true":
+	switch {
+	case RunsOnce(u):
 		return true
-	case "false":
+	case u.GetAnnotations()[v1alpha1.RunOnceAnnotation] == "false":
 		return false
-	}
-	if createsOnce(u) {
-		return true
 	}
 	return removed[u.GroupVersionKind().GroupKind()] || endsAsPod(u) || slices.ContainsFunc(lifetimes, func(path []string) bool {
 		value, found, err := unstructured.NestedFieldNoCopy(u.Object, path...)
@@ -67,12 +64,9 @@ func RemovesItself(u *unstructured.Unstructured) bool {
 // RunsOnce reports whether a manifest says that an object is never created again after it was created once, whatever
 // its status was.
 func RunsOnce(u *unstructured.Unstructured) bool {
-	return u.GetAnnotations()[v1alpha1.RunOnceAnnotation] == "true" || createsOnce(u)
-}
-
-func createsOnce(u *unstructured.Unstructured) bool {
 	annotations := u.GetAnnotations()
-	return annotations[v1alpha1.ApplyAnnotation] == string(v1alpha1.ApplyCreateOnly) && annotations[v1alpha1.RunOnceAnnotation] != "false"
+	once := annotations[v1alpha1.RunOnceAnnotation]
+	return once == "true" || once != "false" && annotations[v1alpha1.ApplyAnnotation] == string(v1alpha1.ApplyCreateOnly)
 }
 
 // Succeeded reports whether an object has ended successfully, as its status shows, and its controller removes it then.
