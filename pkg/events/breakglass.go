@@ -35,12 +35,5 @@ func breakGlassEvents(owner corev1.ObjectReference, change Change) []Event {
 	}
 	e.Note = change.name() + ": " + e.Note
 	e.Variant = e.Note
-	object := change.Object
-	atOwner, atObject := e, e
-	atOwner.Regarding, atOwner.Related = owner, &object
-	atObject.Regarding, atObject.Related = object, &owner
-	if change.Cluster != "" { // this cluster does not have the object
-		return []Event{atOwner}
-	}
-	return []Event{atOwner, atObject}
+	return change.both(owner, e, e)
 }

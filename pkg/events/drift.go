@@ -17,21 +17,18 @@ func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 		return nil
 	}
 	e := means.event()
-	e.Regarding, e.Fields, e.Note = owner, change.Fields, change.name()+": "+change.Note
+	e.Note = change.name() + ": " + change.Note
 	if change.Action == Settled {
 		e.Note = change.name() + ": no longer contended: no other writer has changed it for a minute"
 	}
-	object := change.Object
-	object.FieldPath = fieldPath(change.Fields)
-	e.Related = &object
 	e.Variant = e.Note
-	if change.Action != Detected || change.Cluster != "" { // another cluster has the object
-		return []Event{e}
-	}
 	atObject := e
-	atObject.Regarding, atObject.Related = object, &owner
 	atObject.Note = fmt.Sprintf("VidraResource %s manages this object: %s", owner.Name, change.Note)
-	return []Event{e, atObject}
+	all := change.both(owner, e, atObject)
+	if change.Action != Detected {
+		return all[:1]
+	}
+	return all
 }
 
 // Differences describes which fields differ, their values found and wanted, and who

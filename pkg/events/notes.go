@@ -73,15 +73,12 @@ func Fields(changes []ownership.Change) string {
 
 // field reports one change as a sentence without its period.
 func field(c ownership.Change) string {
-	what, to, by, through := c.Path, c.Restored, cmp.Or(c.By(), "another field manager"), ""
+	what, to, by, through := c.Path, cmp.Or(c.Restored, "nothing"), cmp.Or(c.By(), "another field manager"), ""
 	if c.Subresource != "" {
 		through = " through " + c.Subresource
 	}
 	if c.Withheld {
 		what += " (values withheld)"
-	}
-	if to == "" {
-		to = "nothing"
 	}
 	switch {
 	case c.Kind == ownership.Added && c.By() == "":
@@ -98,10 +95,8 @@ func field(c ownership.Change) string {
 		return "took ownership of " + valued(what, " = ", to, c) + " again; it had been removed from metadata.managedFields"
 	case c.Kind == ownership.Taken:
 		return "took ownership of " + valued(what, " = ", to, c) + " again; " + by + " had owned it"
-	case c.Withheld:
-		return fmt.Sprintf("reverted %s; %s had changed it%s", what, by, through)
-	case c.Found == "":
-		return fmt.Sprintf("reverted %s to %s; %s had changed it%s", what, to, by, through)
+	case c.Withheld, c.Found == "":
+		return "reverted " + valued(what, " to ", to, c) + "; " + by + " had changed it" + through
 	default:
 		return fmt.Sprintf("reverted %s to %s; %s had set it to %s%s", what, to, by, c.Found, through)
 	}

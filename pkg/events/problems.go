@@ -178,34 +178,23 @@ func withoutUnlisted(was []v1alpha1.Problem, after v1alpha1.VidraResourceStatus)
 
 // ofEarlierVersion reports whether an earlier version wrote a status with a problem: it listed no problems.
 func ofEarlierVersion(status v1alpha1.VidraResourceStatus) bool {
-	if len(status.Problems) > 0 {
-		return false
-	}
-	wrong := func(c metav1.Condition) bool {
-		switch c.Reason {
-		case v1alpha1.ReasonWatchFailed, v1alpha1.ReasonUnhealthy, v1alpha1.ReasonWarned:
-			return true
-		}
-		return false
-	}
-	return status.LastError != "" || slices.ContainsFunc(status.Conditions, wrong)
+	reasons := []string{v1alpha1.ReasonWatchFailed, v1alpha1.ReasonUnhealthy, v1alpha1.ReasonWarned}
+	wrong := func(c metav1.Condition) bool { return slices.Contains(reasons, c.Reason) }
+	return len(status.Problems) == 0 && (status.LastError != "" || slices.ContainsFunc(status.Conditions, wrong))
 }
 
 // subjectOf returns an object as the subject of a problem.
 func subjectOf(ref corev1.ObjectReference) v1alpha1.Subject {
-	p := v1alpha1.Problem{Object: &v1alpha1.ProblemObject{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}}
-	return p.Subject()
+	return v1alpha1.Subject{Group: ref.GroupVersionKind().Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
 // grouped returns the problems that have the same by, in the order of the first ones.
 func grouped(all []v1alpha1.Problem, by func(v1alpha1.Problem) string) [][]v1alpha1.Problem {
 	var groups [][]v1alpha1.Problem
-	at := map[string]int{}
 	for _, p := range all {
-		i, known := at[by(p)]
-		if !known {
-			i = len(groups)
-			at[by(p)], groups = i, append(groups, nil)
+		i := slices.IndexFunc(groups, func(group []v1alpha1.Problem) bool { return by(group[0]) == by(p) })
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
 		}
 		groups[i] = append(groups[i], p)
 	}
@@ -228,14 +217,12 @@ func eventOf(e Event, prefix string, all []v1alpha1.Problem, managed []v1alpha1.
 			text = part{subjectText(p.Subject()), p.Reason}
 		}
 		variants = append(variants, text)
-	}
-	e.Note, e.Variant = prefix+join(texts, MaxNote-len(prefix)), join(variants, MaxNote)
-	for _, p := range all {
 		if o := p.Object; o != nil && o.Name != "" {
 			object := corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 			e.Objects = append(e.Objects, Object{Reference: object})
 		}
 	}
+	e.Note, e.Variant = prefix+join(texts, MaxNote-len(prefix)), join(variants, MaxNote)
 	if len(all) == 1 && len(e.Objects) == 1 {
 		e.Related = &e.Objects[0].Reference
 	}
@@ -246,19 +233,15 @@ func eventOf(e Event, prefix string, all []v1alpha1.Problem, managed []v1alpha1.
 // empty for a problem that is not about one object.
 func ProblemNames(all []v1alpha1.Problem, managed []v1alpha1.ManagedResourceStatus) []string {
 	kinds := kindsOf(managed)
-	names := make([]string, len(all))
-	of := func(p v1alpha1.Problem) (schema.GroupKind, v1alpha1.Subject) {
-		s := p.Subject()
-		return schema.GroupKind{Group: s.Group, Kind: s.Kind}, s
-	}
 	for _, p := range all {
-		if kind, s := of(p); s.Name != "" {
-			kinds.Add(kind)
+		if s := p.Subject(); s.Name != "" {
+			kinds.Add(schema.GroupKind{Group: s.Group, Kind: s.Kind})
 		}
 	}
+	names := make([]string, len(all))
 	for i, p := range all {
-		if kind, s := of(p); s.Name != "" {
-			names[i] = kinds.Name(kind, s.Namespace, s.Name)
+		if s := p.Subject(); s.Name != "" {
+			names[i] = kinds.Name(schema.GroupKind{Group: s.Group, Kind: s.Kind}, s.Namespace, s.Name)
 		}
 	}
 	return names

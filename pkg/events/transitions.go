@@ -130,20 +130,16 @@ func Transitions(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 	// Each generation is a series of its own, because a series keeps only its first note.
 	manifest := owner
 	manifest.FieldPath = fmt.Sprintf("spec.manifest[generation=%d]", after.ObservedGeneration)
-	all := appliedEvents(manifest, changes)
+	var edits []Event
 	for _, change := range changes {
-		all = append(all, OfEdit(owner, change)...)
+		edits = append(edits, OfEdit(owner, change)...)
 	}
-	all = append(all, noteEvents(manifest, changes)...)
-	all = append(all, prunedEvents(manifest, changes)...)
-	all = append(all, completedEvents(manifest, before, after)...)
-	all = append(all, watchEvents(owner, before, after)...)
-	all = append(all, destinationEvents(owner, before, after)...)
-	all = append(all, problemEvents(manifest, before, after, changes)...)
-	all = append(all, healthEvents(owner, before, after)...)
-	all = append(all, warningEvents(manifest, before, after)...)
-	all = append(all, suspensionEvents(owner, before, after)...)
-	all = append(all, readyEvents(owner, before, after)...)
+	all := slices.Concat(
+		appliedEvents(manifest, changes), edits, noteEvents(manifest, changes), prunedEvents(manifest, changes),
+		completedEvents(manifest, before, after), watchEvents(owner, before, after), destinationEvents(owner, before, after),
+		problemEvents(manifest, before, after, changes), healthEvents(owner, before, after), warningEvents(manifest, before, after),
+		suspensionEvents(owner, before, after), readyEvents(owner, before, after),
+	)
 	for i := range all {
 		all[i].Note = CleanNote(all[i].Note)
 	}
@@ -218,27 +214,31 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	if change.Note != "" {
 		what += ". But " + change.Note
 	}
-	object := change.Object
-	object.FieldPath = fieldPath(change.Fields)
 	end := keep(change.Place, owner)
-	variant := variantOf(what, end) // other values are another series; what has no withheld ones
 	corrected := Event{
-		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore,
-		Regarding: owner, Related: &object, Fields: change.Fields, Variant: variant,
-		Note: change.name() + ": " + what,
+		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore, Note: change.name() + ": " + what,
+		Variant: variantOf(what, end), // other values are another series; what has no withheld ones
 	}
 	if change.Place != "" && len(corrected.Note)+len(end) <= MaxNote {
 		corrected.Note += end
 	}
-	if change.Cluster != "" { // this cluster does not have the object
-		return []Event{corrected}
-	}
 	begin := fmt.Sprintf("VidraResource %s manages this object and ", owner.Name)
-	return []Event{corrected, {
-		Type: normal, Reason: ReasonChangeReverted, Action: ActionRestore,
-		Regarding: object, Related: &owner, Fields: change.Fields, Variant: variant,
-		Note: begin + display.Truncate(what, MaxNote-len(begin)-len(end)) + end,
-	}}
+	reverted := corrected
+	reverted.Reason, reverted.Note = ReasonChangeReverted, begin+display.Truncate(what, MaxNote-len(begin)-len(end))+end
+	return change.both(owner, corrected, reverted)
+}
+
+// both returns an Event that regards the VidraResource and is related to the object, and one that regards the object, unless another
+// cluster has the object.
+func (c Change) both(owner corev1.ObjectReference, atOwner, atObject Event) []Event {
+	object := c.Object
+	object.FieldPath = fieldPath(c.Fields)
+	atOwner.Regarding, atOwner.Related, atOwner.Fields = owner, &object, c.Fields
+	atObject.Regarding, atObject.Related, atObject.Fields = object, &owner, c.Fields
+	if c.Cluster != "" {
+		return []Event{atOwner}
+	}
+	return []Event{atOwner, atObject}
 }
 
 // keepBegin begins the sentence that ends a note about a revert.

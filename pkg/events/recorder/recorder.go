@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -97,16 +98,8 @@ func New(client typedeventsv1.EventsV1Interface, registerer prometheus.Registere
 
 // instance returns the reportingInstance of a Recorder, which the API server requires.
 func instance(name string) string {
-	if name == "" {
-		name = os.Getenv("POD_NAME")
-	}
-	if name == "" {
-		name, _ = os.Hostname() // the controller's name is used without a host name
-	}
-	if name == "" {
-		name = events.Controller
-	}
-	return display.Truncate(name, maxInstance)
+	host, _ := os.Hostname() // the controller's name is used without a host name
+	return display.Truncate(cmp.Or(name, os.Getenv("POD_NAME"), host, events.Controller), maxInstance)
 }
 
 // Record enqueues Events to be written. It returns at once.
