@@ -96,8 +96,9 @@ func requireCatalogued(t *testing.T, e Event) {
 	require.GreaterOrEqual(t, i, 0, "%s is not in the catalogue", e.Reason)
 	require.Equal(t, catalogue[i].Type, e.Type, e.Reason)
 	require.Contains(t, catalogue[i].Actions, e.Action, e.Reason)
+	require.Equal(t, e.OnObject, e.Regarding.Kind != v1alpha1.Kind, e.Reason)
 	if !catalogue[i].OnBoth {
-		require.Equal(t, catalogue[i].OnObject, e.Regarding.Kind != v1alpha1.Kind, e.Reason)
+		require.Equal(t, catalogue[i].OnObject, e.OnObject, e.Reason)
 	}
 }
 

@@ -112,6 +112,8 @@ type Event struct {
 	// Regarding is the object that the Event is about, Related a second one, or nil.
 	Regarding corev1.ObjectReference
 	Related   *corev1.ObjectReference
+	// OnObject reports that the Event regards a managed object, which may be a VidraResource itself.
+	OnObject bool
 	// Objects are the objects that the Event is about, if it may be about several. The note
 	// names as many as fit; see [Event.Annotations].
 	Objects []Object
@@ -234,7 +236,7 @@ func (c Change) both(owner corev1.ObjectReference, atOwner, atObject Event) []Ev
 	object := c.Object
 	object.FieldPath = fieldPath(c.Fields)
 	atOwner.Regarding, atOwner.Related, atOwner.Fields = owner, &object, c.Fields
-	atObject.Regarding, atObject.Related, atObject.Fields = object, &owner, c.Fields
+	atObject.Regarding, atObject.Related, atObject.Fields, atObject.OnObject = object, &owner, c.Fields, true
 	if c.Cluster != "" {
 		return []Event{atOwner}
 	}

@@ -128,8 +128,9 @@ func checkSink(sink string) (string, error) {
 // dropped and counted.
 func (c *Sink) Record(all []events.Event) {
 	for _, e := range all {
-		if e.Regarding.Kind != v1alpha1.Kind {
-			continue // it repeats the one that regards the VidraResource, whose subject is the object
+		// The one on an object repeats the one that regards the VidraResource, whose subject is the object. Other kinds are those of syncs.
+		if e.OnObject || e.Regarding.Kind != v1alpha1.Kind {
+			continue
 		}
 		for _, part := range split(e) {
 			c.recordPart(part)

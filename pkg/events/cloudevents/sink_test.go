@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -333,11 +334,15 @@ func TestCloudEventsOverHTTP(t *testing.T) {
 	c.Record(events.Transitions(owner, v1alpha1.VidraResourceStatus{}, v1alpha1.VidraResourceStatus{},
 		[]events.Change{
 			{Action: events.Restored, Object: deployment},
+			{Action: events.Restored, Object: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "inner"}},
 			{Action: events.Answered, Object: deployment, BreakGlass: &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassIgnored, Message: "no"}},
 		}))
 	c.Record(sayApplied("next"))
 	startSending(t, c)()
 	require.Equal(t, events.ReasonDriftCorrected, (<-received).Reason)
+	inner := <-received
+	require.Equal(t, events.ReasonDriftCorrected, inner.Reason)
+	require.Equal(t, "inner", inner.Object.Name)
 	answer := <-received
 	require.Equal(t, events.ReasonBreakGlassIgnored, answer.Reason)
 	require.Equal(t, owner.Name, answer.VidraResource.Name)

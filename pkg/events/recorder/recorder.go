@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
@@ -105,7 +104,7 @@ func instance(name string) string {
 // Record enqueues Events to be written. It returns at once.
 func (r *Recorder) Record(all []events.Event) {
 	for _, e := range all {
-		if r.options.WithoutObjects && e.Regarding.Kind != v1alpha1.Kind && e.Regarding.Kind != v1alpha1.SyncKind {
+		if r.options.WithoutObjects && e.OnObject {
 			continue
 		}
 		e.Note = events.CleanNote(e.Note)

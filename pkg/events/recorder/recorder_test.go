@@ -14,10 +14,12 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
@@ -97,11 +99,16 @@ func TestWithoutObjects(t *testing.T) {
 	r, registry := unstarted(t, Options{WithoutObjects: true})
 	onObject := healed("a", "data.a")
 	onObject.Regarding, onObject.Related = *onObject.Related, &onObject.Regarding
-	r.Record([]events.Event{healed("a", "data.a"), onObject, healed("b", "data.a")})
-	require.Equal(t, 2, counted(t, registry, outcomeEmitted))
-	require.Len(t, r.aggregator.series, 2)
+	onObject.OnObject = true
+	onVidraResource := onObject // a VidraResource of a manifest is a managed object, too
+	onVidraResource.Regarding = owner
+	onVidraResource.Regarding.Name = "inner"
+	ofSync := events.Event{Regarding: corev1.ObjectReference{Kind: v1alpha1.SyncKind, Name: "shop"}}
+	r.Record([]events.Event{healed("a", "data.a"), onObject, onVidraResource, ofSync, healed("b", "data.a")})
+	require.Equal(t, 3, counted(t, registry, outcomeEmitted))
+	require.Len(t, r.aggregator.series, 3)
 	for k := range r.aggregator.series {
-		require.Equal(t, owner.Kind, k.regarding.Kind)
+		require.Contains(t, []string{owner.Name, ofSync.Regarding.Name}, k.regarding.Name)
 	}
 }
 
