@@ -31,5 +31,5 @@ func completedEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraR
 	slices.Sort(names)
 	const end = ". To have it created again, change it in the manifest"
 	note := "Completed or deleted, and not created again: " + list(names, MaxNote-2*len(end)-80) + end
-	return []Event{{Type: normal, Reason: ReasonCompleted, Action: ActionDetect, Regarding: owner, Note: note, Variant: names[0]}}
+	return []Event{{Type: normal, Reason: ReasonCompleted, Action: ActionDetect, Regarding: owner, Note: note, Variant: variantOf(names...)}}
 }

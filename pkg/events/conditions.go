@@ -38,7 +38,7 @@ func watchEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraResou
 			restored.Note = complete
 			all = []Event{restored}
 		default:
-			all[0].Note = complete + ". " + all[0].Note
+			all[0].Note, all[0].Variant = complete+". "+all[0].Note, complete+". "+all[0].Variant
 		}
 	}
 	return append(all, eventOf(Event{Type: warning, Reason: v1alpha1.ReasonWatchFailed, Action: ActionWatch, Regarding: owner},
@@ -79,7 +79,7 @@ func healthEvents(owner corev1.ObjectReference, before, after v1alpha1.VidraReso
 		})
 	}
 	all = append(all, eventOf(Event{Type: warning, Reason: v1alpha1.ReasonHealthCheckInvalid, Action: ActionCheck, Regarding: owner},
-		"", begun(before, after, only(v1alpha1.ReasonHealthCheckInvalid), withMessage), after.ManagedResources, false)...)
+		"", begun(before, after, only(v1alpha1.ReasonHealthCheckInvalid), withMessage), after.ManagedResources, true)...)
 	return append(all, eventOf(Event{Type: warning, Reason: v1alpha1.ReasonUnhealthy, Action: ActionCheck, Regarding: owner},
 		"", begun(before, after, only(v1alpha1.ReasonUnhealthy), withoutMessage), after.ManagedResources, false)...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
@@ -93,4 +94,52 @@ func TestVariants(t *testing.T) {
 	a, ab, ac := Transitions(owner, fine, one, nil), Transitions(owner, fine, two, nil), Transitions(owner, fine, three, nil)
 	require.NotEqual(t, a[0].Variant, ab[0].Variant)
 	require.NotEqual(t, ab[0].Variant, ac[0].Variant)
+}
+
+// TestNotesOfOneGeneration: Events whose notes differ are several series, as a series keeps only its first note.
+func TestNotesOfOneGeneration(t *testing.T) {
+	invalid := func(message string) v1alpha1.VidraResourceStatus {
+		return listing(fine, v1alpha1.Problem{Reason: v1alpha1.ReasonHealthCheckInvalid, Message: message, Conditions: []string{v1alpha1.ConditionHealthy}})
+	}
+	ended := func(names ...string) v1alpha1.VidraResourceStatus {
+		status := *fine.DeepCopy()
+		for _, name := range names {
+			status.ManagedResources = append(status.ManagedResources, v1alpha1.ManagedResourceStatus{APIVersion: "v1", Kind: "Pod", Name: name, UID: name, State: v1alpha1.ObjectCompleted})
+		}
+		return status
+	}
+	watching := func(reason string, resources ...string) v1alpha1.VidraResourceStatus {
+		status := with(fine, v1alpha1.ConditionWatching, metav1.ConditionFalse, reason, "")
+		for _, resource := range resources {
+			status = listing(status, v1alpha1.Problem{Object: &v1alpha1.ProblemObject{APIVersion: "v1", Resource: resource}, Reason: v1alpha1.ReasonWatchFailed, Message: resource, Conditions: []string{v1alpha1.ConditionWatching}})
+		}
+		return status
+	}
+	orphaned := func(note string) []Change { return []Change{{Action: Orphaned, Object: deployment, Note: note}} }
+	for name, tc := range map[string]struct {
+		reason   string
+		one, two []Event
+	}{
+		"HealthCheckInvalid": {
+			"Expressions are corrected one by one.",
+			Transitions(owner, fine, invalid("spec.healthChecks[0]: no"), nil), Transitions(owner, fine, invalid("spec.healthChecks[1]: no"), nil),
+		},
+		"Completed": {
+			"A source of the manifest changes without a new generation, and one that had ended ends again, beside another.",
+			Transitions(owner, fine, ended("a"), nil), Transitions(owner, fine, ended("a", "b"), nil),
+		},
+		"WatchRestored": {
+			"The last one ends what was wrong.",
+			Transitions(owner, watching(v1alpha1.ReasonWatchFailed, "secrets", "pods"), watching(v1alpha1.ReasonWatchFailed, "pods"), nil),
+			Transitions(owner, watching(v1alpha1.ReasonWatchFailed, "secrets"), watching(v1alpha1.ReasonSynced), nil),
+		},
+		"Orphaned": {"It stays for another reason.", Transitions(owner, fine, fine, orphaned("kept")), Transitions(owner, fine, fine, orphaned("another owner"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Len(t, tc.one, 1)
+			require.Len(t, tc.two, 1)
+			require.NotEqual(t, tc.one[0].Note, tc.two[0].Note, tc.reason)
+			require.NotEqual(t, tc.one[0].Variant, tc.two[0].Variant, tc.reason)
+		})
+	}
 }

@@ -99,12 +99,12 @@ func (e Event) names(done Action) []string {
 	return names
 }
 
-// objectsVariant returns a variant that is another one for other objects, however many of them the
-// note names.
+// objectsVariant returns a variant that is another one for other objects or other additions to their names, however many of
+// them the note names.
 func (e Event) objectsVariant() string {
 	var texts []string
 	for _, o := range e.Objects {
-		texts = append(texts, string(o.Action), o.Reference.APIVersion, o.name)
+		texts = append(texts, string(o.Action), o.Reference.APIVersion, o.name, o.Note)
 	}
 	return variantOf(texts...)
 }
