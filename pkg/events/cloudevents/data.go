@@ -142,13 +142,17 @@ func encode(e events.Event, id string, at time.Time) (event.Event, error) {
 }
 
 // objectPath returns apiVersion/kind/namespace/name of an object, with the namespace if it has
-// one.
+// one, and each escaped.
 func objectPath(ref corev1.ObjectReference) string {
-	parts := []string{ref.APIVersion, url.PathEscape(ref.Kind)}
+	parts := append(strings.Split(ref.APIVersion, "/"), ref.Kind)
 	if ref.Namespace != "" {
-		parts = append(parts, url.PathEscape(ref.Namespace))
+		parts = append(parts, ref.Namespace)
 	}
-	return strings.Join(append(parts, url.PathEscape(ref.Name)), "/")
+	parts = append(parts, ref.Name)
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return strings.Join(parts, "/")
 }
 
 // dataFields returns as many of the changes as fit, and the number of the others.

@@ -76,6 +76,14 @@ func TestCloudEvent(t *testing.T) {
 				"vidraResource": {"name": "web", "uid": "o1"},
 				"object": {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "a:b c?ä"}}`,
 		},
+		"APIVersion": {
+			reason:  "No header may hold a line break, and another client may have written the status.",
+			changes: []events.Change{{Action: events.Settled, Object: corev1.ObjectReference{APIVersion: "a\n/v1", Kind: "B", Name: "c"}}},
+			subject: "a%0A/v1/B/c",
+			data: `{"reason": "DriftSettled", "type": "Normal", "action": "Restore", "note": "B c: no longer contended: no other writer has changed it for a minute",
+				"vidraResource": {"name": "web", "uid": "o1"},
+				"object": {"apiVersion": "a\n/v1", "kind": "B", "name": "c"}}`,
+		},
 		"Owner": {
 			reason:  "What is about many objects is about their VidraResource, and has each of them.",
 			changes: []events.Change{{Action: events.Created, Object: deployment}, {Action: events.Configured, Object: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop"}}},
