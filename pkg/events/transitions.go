@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -216,7 +217,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	if change.Note != "" {
 		what += ". But " + change.Note
 	}
-	end := keep(change.Place, owner)
+	end := keepBegin + cmp.Or(change.Place, "the manifest of "+Name(owner))
 	corrected := Event{
 		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore, Note: change.name() + ": " + what,
 		Variant: variantOf(what, end), // other values are another series; what has no withheld ones
@@ -243,16 +244,8 @@ func (c Change) both(owner corev1.ObjectReference, atOwner, atObject Event) []Ev
 	return []Event{atOwner, atObject}
 }
 
-// keepBegin begins the sentence that ends a note about a revert.
+// keepBegin begins the sentence that ends a note about a revert: where to make a change that lasts.
 const keepBegin = ". To keep a change, make it in "
-
-// keep returns the sentence that ends a note about a revert: where to make a change that lasts.
-func keep(place string, owner corev1.ObjectReference) string {
-	if place == "" {
-		place = "the manifest of " + Name(owner)
-	}
-	return keepBegin + place
-}
 
 // prunedEvents reports which objects were deleted, released or orphaned.
 func prunedEvents(owner corev1.ObjectReference, changes []Change) []Event {

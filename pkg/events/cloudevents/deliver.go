@@ -72,18 +72,18 @@ type attempt struct {
 
 // send sends a CloudEvent once.
 func (c *Sink) send(ctx context.Context, e event.Event) attempt {
-	request, err := cehttp.NewHTTPRequestFromEvent(ctx, c.url, e)
+	request, err := cehttp.NewHTTPRequestFromEvent(ctx, c.options.URL, e)
 	if err != nil {
 		c.failures.log("encode", "Cannot encode a CloudEvent", "error", withoutURL(err))
 		return attempt{outcome: outcomeFailed}
 	}
-	headers, err := readHeaders(c.headers)
+	headers, err := readHeaders(c.options.HeadersFile)
 	if err != nil { // it may be about to be replaced
 		c.failures.log("headers", "CloudEvents wait for the file with headers", "error", err)
 		return attempt{}
 	}
 	maps.Copy(request.Header, headers)
-	request.Header.Set("User-Agent", c.agent)
+	request.Header.Set("User-Agent", c.options.UserAgent)
 	response, err := c.client.Do(request)
 	if err != nil {
 		c.logNoAnswer(ctx, err)

@@ -51,9 +51,7 @@ type Options struct {
 // Events are sent one at a time, in the order of their records. A failed request is retried for up to retryFor. The queue is
 // bounded and is lost on a restart, so recording never waits for the receiver.
 type Sink struct {
-	url      string
-	headers  string // the path of the file
-	agent    string
+	options  Options
 	client   *http.Client
 	total    *prometheus.CounterVec
 	retries  prometheus.Counter
@@ -94,9 +92,7 @@ func New(o Options) (*Sink, error) {
 		return nil, err
 	}
 	return &Sink{
-		url:     o.URL,
-		headers: o.HeadersFile,
-		agent:   o.UserAgent,
+		options: o,
 		client: &http.Client{
 			Timeout:       sinkTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
