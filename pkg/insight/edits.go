@@ -72,11 +72,11 @@ func (s *subject) newerEdits(ctx context.Context, newest map[string]time.Time, r
 	var edits []Edit
 	for _, e := range all {
 		// An Event that regards the object has a twin that regards the VidraResource, if that may be read.
-		if !filter.matches(e) || source.namespace == "" && e.Regarding.Kind != v1alpha1.Kind {
+		if !filter.matches(e) || source.namespace == "" && s.isRegardedBy(e) {
 			continue
 		}
 		about := e.Regarding
-		if e.Regarding.Kind == v1alpha1.Kind && e.Related != nil {
+		if !s.isRegardedBy(e) && e.Related != nil {
 			about = *e.Related
 			if !LastSeen(e).Truncate(time.Second).After(newest[e.Regarding.Name]) || s.inHistory(e) {
 				continue
@@ -89,6 +89,12 @@ func (s *subject) newerEdits(ctx context.Context, newest map[string]time.Time, r
 		edits = append(edits, Edit{Last: metav1.NewTime(LastSeen(e)), First: metav1.NewTime(FirstSeen(e)), Count: int64(TimesSeen(e)), Reason: e.Reason, Note: note, Fields: about.FieldPath})
 	}
 	return edits, nil
+}
+
+// isRegardedBy reports whether an Event regards the object, which may be a VidraResource in the manifest of another one, instead of an owner.
+func (s *subject) isRegardedBy(e *eventsv1.Event) bool {
+	is := e.Regarding
+	return is.Kind == s.id.Kind && is.GroupVersionKind().Group == s.id.Group && is.Namespace == s.id.Namespace && is.Name == s.id.Name
 }
 
 // eventDelay is the most time between the entry of the history and the Event about the same edit. The entry has the time of

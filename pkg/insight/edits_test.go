@@ -63,3 +63,16 @@ func TestInHistory(t *testing.T) {
 		})
 	}
 }
+
+// TestIsRegardedBy: an Event about an edit of a VidraResource in a manifest regards either of two VidraResources.
+func TestIsRegardedBy(t *testing.T) {
+	inner := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "inner"}
+	outer := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "outer"}
+	of := &subject{id: object.Identity{GroupKind: schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.Kind}, Name: "inner"}}
+	require.False(t, of.isRegardedBy(&eventsv1.Event{Regarding: outer, Related: &inner}))
+	require.True(t, of.isRegardedBy(&eventsv1.Event{Regarding: inner, Related: &outer}))
+	page := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page"}
+	of = &subject{id: object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "page"}}
+	require.False(t, of.isRegardedBy(&eventsv1.Event{Regarding: outer, Related: &page}))
+	require.True(t, of.isRegardedBy(&eventsv1.Event{Regarding: page, Related: &outer}))
+}

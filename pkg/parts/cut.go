@@ -261,7 +261,7 @@ func (m *Manifest) verify(o Options) error {
 		have = append(have, found...)
 	}
 	if !slices.EqualFunc(want, have, func(a, b manifest.Object) bool { return equal(a, b, a.GetNamespace()) }) {
-		return errors.New("the manifest cannot be cut into parts: the parts have other objects than the files; this is a fault of Vidra, please report it")
+		return errors.New("the manifest cannot be cut into parts: the parts have other objects than the files: end each file with a line break; if that changes nothing, this is a fault of Vidra, please report it")
 	}
 	return nil
 }
