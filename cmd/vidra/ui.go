@@ -5,8 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +47,9 @@ func newUI(k *kube) *cobra.Command {
 				return err
 			}
 			if !noOpen {
-				if err := openBrowser(cmd.Context(), server.URL()); err != nil {
+				closeFile, err := openBrowser(cmd.Context(), server.URL())
+				defer closeFile()
+				if err != nil {
 					printMessage(cmd.ErrOrStderr(), "no browser was opened: open the address above: "+err.Error())
 				}
 			}
@@ -82,18 +87,49 @@ func (k *kube) newPage(port int, allowWrites bool, operator operatorFlags) (*ui.
 	}, port)
 }
 
-// openBrowser opens an address in the browser of the user. It returns at once.
-func openBrowser(ctx context.Context, address string) error {
+// openedWithin is the time in which a browser reads the file with the address.
+const openedWithin = time.Minute
+
+// openBrowser opens an address in the browser of the user. It returns at once; closeFile removes the file with the address before its time.
+// The program that opens the browser gets that file: all users of the machine see its arguments, and the address has the token.
+func openBrowser(ctx context.Context, address string) (closeFile func(), err error) {
+	file, remove, err := addressFile(address)
+	if err != nil {
+		return func() {}, err
+	}
 	commands := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}
 	command, known := commands[runtime.GOOS]
 	if !known {
 		command = []string{"xdg-open"}
 	}
-	cmd := exec.CommandContext(ctx, command[0], append(command[1:], address)...) //nolint:gosec // a fixed program, and our own address
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:], file)...) //nolint:gosec // a fixed program, and our own file
 	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
 	if err := cmd.Start(); err != nil {
-		return err
+		remove()
+		return func() {}, err
 	}
 	go func() { _ = cmd.Wait() }() // no more than a zombie would be lost
-	return nil
+	time.AfterFunc(openedWithin, remove)
+	return remove, nil
+}
+
+// addressFile writes a file that leads a browser to an address and that the user alone may read. Its folder is in the home folder, and
+// not a hidden one: browsers in a snap see neither hidden folders nor the folder of temporary files, which a user without a home has.
+func addressFile(address string) (path string, remove func(), err error) {
+	home, _ := os.UserHomeDir()
+	dir, err := os.MkdirTemp(home, "vidra-ui-")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "vidra-ui-")
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("write a file for the browser: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // the token in it ends with the command
+	path = filepath.Join(dir, "open.html")
+	const page = "<!doctype html>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"refresh\" content=\"0; url=%[1]s\">\n<title>Vidra</title>\n<a href=\"%[1]s\">Vidra</a>\n"
+	if err := os.WriteFile(path, fmt.Appendf(nil, page, address), 0o600); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("write a file for the browser: %w", err)
+	}
+	return path, remove, nil
 }
