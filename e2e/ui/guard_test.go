@@ -55,7 +55,7 @@ func TestGuard(t *testing.T) {
 			require.Equal(t, test.code, answer.StatusCode, test.reason)
 			require.Contains(t, answer.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
 			require.NotContains(t, answer.Header.Get("Content-Security-Policy"), "unsafe")
-			require.Equal(t, "no-referrer", answer.Header.Get("Referrer-Policy"))
+			require.Equal(t, "same-origin", answer.Header.Get("Referrer-Policy"))
 			if test.code != http.StatusOK {
 				var body bytes.Buffer
 				_, err := body.ReadFrom(answer.Body)
