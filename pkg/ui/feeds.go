@@ -118,6 +118,16 @@ func (f *feeds) began(spec feedSpec) <-chan struct{} {
 	return ended
 }
 
+// hasBegun reports whether a feed misses no event.
+func (f *feeds) hasBegun(spec feedSpec) bool {
+	select {
+	case <-f.began(spec):
+		return true
+	default:
+		return false
+	}
+}
+
 // refuses reports whether the user may not have a feed, as far as is known.
 func (f *feeds) refuses(spec feedSpec) bool {
 	f.mu.Lock()

@@ -23,11 +23,14 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
 
 // fakeServer is a Server of the page with the client of its requests.
 func fakeServer() (*Server, *fake.FakeDynamicClient) {
-	kinds := map[schema.GroupVersionResource]string{v1alpha1.Resource: "VidraResourceList", configMaps: "ConfigMapList"}
+	kinds := map[schema.GroupVersionResource]string{v1alpha1.Resource: "VidraResourceList", configMaps: "ConfigMapList", secrets: "SecretList"}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds)
 	s := &Server{client: client, hub: newHub()}
 	s.feeds = newFeeds(client, s.hub)
@@ -138,7 +141,7 @@ func TestGap(t *testing.T) {
 	id := object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "settings"}
 	w := &observer{id: id, gvr: configMaps, clean: stateWith("ConfigMap", "blue", "", 0), asked: true}
 	s.observers.all[id] = &observed{users: 1, owners: []*observer{w}}
-	for _, other := range []feedSpec{objectFeed(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, ""), objectFeed(configMaps, "other")} {
+	for _, other := range []feedSpec{objectFeed(secrets, ""), objectFeed(configMaps, "other")} {
 		s.observers.replace(other, nil)
 		require.NotNil(t, w.clean)
 		require.True(t, w.asked)
@@ -149,4 +152,52 @@ func TestGap(t *testing.T) {
 		require.Nil(t, w.clean)
 		require.False(t, w.asked)
 	}
+}
+
+// TestKindWithoutAnswer: a page knows the objects of the other kinds, and names the kind, until the watch of it begins.
+func TestKindWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int32
+		s, client := fakeServer()
+		withoutAnswer := &feed{began: make(chan struct{})}
+		s.feeds.all[objectFeed(secrets, "")] = withoutAnswer
+		for resource, kind := range map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"} {
+			client.PrependReactor("get", resource, func(clienttesting.Action) (bool, apiruntime.Object, error) {
+				reads.Add(1)
+				u := stateWith(kind, "blue", "", 0)
+				u.SetNamespace("shop")
+				return true, u, nil
+			})
+		}
+		end := s.feeds.use(objectFeed(configMaps, ""), s.observers)
+		synctest.Wait() // another page has it
+		page := &openTopic{ctx: t.Context(), feeds: map[feedSpec]func(){}, objects: map[object.Identity]bool{}, changed: make(chan struct{}, 1)}
+		s.observers.topics["page"] = page
+		all := map[string]*observer{}
+		for kind, gvr := range map[string]schema.GroupVersionResource{"ConfigMap": configMaps, "Secret": secrets} {
+			id := object.Identity{GroupKind: schema.GroupKind{Kind: kind}, Namespace: "shop", Name: "settings"}
+			all[kind] = &observer{id: id, gvr: gvr, manager: "vidra/shop"}
+			page.feeds[objectFeed(gvr, "")] = func() {}
+			page.objects[id], s.observers.all[id] = true, &observed{users: 1, owners: []*observer{all[kind]}}
+		}
+		var settled atomic.Bool
+		go func() { settled.Store(s.observers.settled(page)) }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.NotNil(t, all["ConfigMap"].clean, "an edit is told from it")
+		require.Nil(t, all["Secret"].clean)
+		require.EqualValues(t, 1, reads.Load(), "no object is read before its watch begins")
+		require.Equal(t, []string{"secrets"}, s.observers.waiting([]string{"page"}))
+		require.False(t, settled.Load())
+		s.observers.replace(objectFeed(secrets, ""), nil)
+		close(withoutAnswer.began)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.NotNil(t, all["Secret"].clean)
+		require.EqualValues(t, 2, reads.Load())
+		require.Empty(t, s.observers.waiting([]string{"page"}))
+		require.True(t, settled.Load())
+		end()
+		time.Sleep(linger + time.Second)
+	})
 }

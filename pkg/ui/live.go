@@ -19,8 +19,8 @@ const (
 	spacing = 50 * time.Millisecond
 )
 
-// live sends the topics that change as server-sent events: "changed" with the topic, and "cluster" with {"away": TIME or "", "live": BOOL},
-// whose live reports that no edit is missed from now on.
+// live sends the topics that change as server-sent events: "changed" with the topic, and "cluster" with
+// {"away": TIME or "", "live": BOOL, "waiting": KINDS}, whose live reports that no edit is missed from now on. Else edits of the kinds may be.
 // Watches of the topics run while the connection is open.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	topics := r.URL.Query()["topic"]
@@ -48,12 +48,15 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 			if readies = readies[1:]; len(readies) > 0 {
 				continue
 			}
-			text.WriteString(s.notification(topicCluster, true))
+			text.WriteString(s.notification(topicCluster, true, nil))
 		case <-time.After(heartbeat):
 			text.WriteString(": alive\n\n")
+			if len(readies) > 0 {
+				text.WriteString(s.notification(topicCluster, false, s.observers.waiting(topics)))
+			}
 		case <-page.ready:
 			for _, topic := range s.hub.take(page) {
-				text.WriteString(s.notification(topic, len(readies) == 0))
+				text.WriteString(s.notification(topic, len(readies) == 0, s.observers.waiting(topics)))
 			}
 		}
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout)) // a page that reads nothing is disconnected
@@ -64,8 +67,8 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// notification is the event about a topic.
-func (s *Server) notification(topic string, live bool) string {
+// notification is the event about a topic. waiting are the kinds that are not live.
+func (s *Server) notification(topic string, live bool, waiting []string) string {
 	if topic != topicCluster {
 		data, _ := json.Marshal(topic) // a string can be encoded
 		return fmt.Sprintf("event: changed\ndata: %s\n\n", data)
@@ -74,7 +77,7 @@ func (s *Server) notification(topic string, live bool) string {
 	if since := s.hub.away(); !since.IsZero() {
 		away = since.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("event: cluster\ndata: {\"away\":%q,\"live\":%t}\n\n", away, live)
+	return fmt.Sprintf("event: cluster\ndata: {\"away\":%q,\"live\":%t,\"waiting\":%q}\n\n", away, live, strings.Join(waiting, ", "))
 }
 
 // watch starts the watches of the topics, and returns when it misses no edit, and a function that ends it.

@@ -2,6 +2,8 @@ package ui
 
 import (
 	"context"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -148,7 +150,6 @@ func (o *observers) begin(topic string, t *openTopic) {
 		if !o.settled(t) {
 			return
 		}
-		o.baselines(t)
 	}
 	t.isReady()
 }
@@ -183,31 +184,55 @@ func (o *observers) observeTopic(topic string, t *openTopic) {
 	}
 }
 
-// settled waits for the watches of a topic, also for the watches of namespaces after a refusal. It reports whether they have begun before
-// the topic was closed or changed.
+// settled reads the objects of each watch of a topic once it has begun, also of the watches of namespaces after a refusal. It reports whether
+// all have before the topic was closed or changed.
 func (o *observers) settled(t *openTopic) bool {
-	for waited := map[feedSpec]bool{}; ; {
-		var next *feedSpec
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	for begun := map[feedSpec]bool{}; ; {
+		var specs []feedSpec
+		var waits []reflect.SelectCase
 		o.mu.Lock()
 		for spec := range t.feeds {
-			if !waited[spec] {
-				next = &spec
+			if !begun[spec] {
+				specs = append(specs, spec)
+				waits = append(waits, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(o.server.feeds.began(spec))})
 			}
 		}
 		o.mu.Unlock()
-		if next == nil {
+		if len(specs) == 0 {
 			return true
 		}
-		waited[*next] = true
-		select {
-		case <-o.server.feeds.began(*next):
-		case <-t.changed:
+		waits = append(waits, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(t.ctx.Done())},
+			reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(t.changed)})
+		switch i, _, _ := reflect.Select(waits); i {
+		case len(specs):
+			return false
+		case len(specs) + 1:
 			t.change()
 			return false
-		case <-t.ctx.Done():
-			return false
+		default:
+			begun[specs[i]] = true
+			reads.Go(func() { o.baselines(t) })
 		}
 	}
+}
+
+// waiting are the kinds of topics whose watches have not begun.
+func (o *observers) waiting(topics []string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kinds := map[string]bool{}
+	for _, topic := range topics {
+		if t := o.topics[topic]; t != nil {
+			for spec := range t.feeds {
+				if !o.server.feeds.hasBegun(spec) {
+					kinds[spec.gvr.GroupResource().String()] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 // observe observes an object of a VidraResource.
@@ -258,50 +283,73 @@ func (o *observers) followLocked(t *openTopic, spec feedSpec, namespace string) 
 
 func (o *observers) topicOpenLocked(t *openTopic) bool { return t.ctx.Err() == nil }
 
-// baselines reads the objects that no event has shown yet: an edit is known by the state before it.
+// baselines reads the objects that no event has shown yet, and whose watch has begun: an edit is known by the state before it.
 func (o *observers) baselines(t *openTopic) {
-	type place struct {
-		gvr       schema.GroupVersionResource
-		namespace string
-	}
-	missing := map[place][]object.Identity{}
+	missing := map[schema.GroupVersionResource]map[string][]object.Identity{} // by the kind and the namespace
 	o.mu.Lock()
 	for id := range t.objects {
 		for _, w := range o.all[id].owners {
-			if at := (place{w.gvr, id.Namespace}); w.clean == nil && !w.asked && !slices.Contains(missing[at], id) {
-				w.asked = true
-				missing[at] = append(missing[at], id)
+			if w.clean != nil || w.asked || !o.watchedLocked(t, w) || slices.Contains(missing[w.gvr][id.Namespace], id) {
+				continue
 			}
+			w.asked = true
+			if missing[w.gvr] == nil {
+				missing[w.gvr] = map[string][]object.Identity{}
+			}
+			missing[w.gvr][id.Namespace] = append(missing[w.gvr][id.Namespace], id)
 		}
 	}
 	o.mu.Unlock()
-	const few = 3
-	for at, ids := range missing {
-		objects := o.server.client.Resource(at.gvr).Namespace(at.namespace)
-		if len(ids) <= few {
-			for _, id := range ids {
-				u, err := objects.Get(t.ctx, id.Name, metav1.GetOptions{})
-				if err != nil {
-					o.unread([]object.Identity{id}, err)
-					continue
-				}
-				o.see(u, read)
+	var reads sync.WaitGroup
+	for gvr, places := range missing {
+		reads.Go(func() { // a kind without an answer delays no other one
+			for namespace, ids := range places {
+				o.read(t, gvr, namespace, ids)
 			}
-			continue
+		})
+	}
+	reads.Wait()
+}
+
+// watchedLocked reports whether the watches of a topic for an object have begun.
+func (o *observers) watchedLocked(t *openTopic, w *observer) bool {
+	for _, namespace := range []string{"", w.id.Namespace} {
+		if spec := objectFeed(w.gvr, namespace); t.feeds[spec] != nil && !o.server.feeds.hasBegun(spec) {
+			return false
 		}
-		options := metav1.ListOptions{LabelSelector: objectFeed(at.gvr, "").labels, Limit: pageSize}
-		for listed := 0; listed < mostListed; listed += pageSize {
-			list, err := objects.List(t.ctx, options)
+	}
+	return true
+}
+
+// read reads objects of a kind and a namespace.
+func (o *observers) read(t *openTopic, gvr schema.GroupVersionResource, namespace string, ids []object.Identity) {
+	ctx, cancel := context.WithTimeout(t.ctx, questionTimeout)
+	defer cancel()
+	objects := o.server.client.Resource(gvr).Namespace(namespace)
+	const few = 3
+	if len(ids) <= few {
+		for _, id := range ids {
+			u, err := objects.Get(ctx, id.Name, metav1.GetOptions{})
 			if err != nil {
-				o.unread(ids, err)
-				break
+				o.unread([]object.Identity{id}, err)
+				continue
 			}
-			for i := range list.Items {
-				o.see(&list.Items[i], read)
-			}
-			if options.Continue = list.GetContinue(); options.Continue == "" {
-				break
-			}
+			o.see(u, read)
+		}
+		return
+	}
+	options := metav1.ListOptions{LabelSelector: objectFeed(gvr, "").labels, Limit: pageSize}
+	for listed := 0; listed < mostListed; listed += pageSize {
+		list, err := objects.List(ctx, options)
+		if err != nil {
+			o.unread(ids, err)
+			return
+		}
+		for i := range list.Items {
+			o.see(&list.Items[i], read)
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return
 		}
 	}
 }
@@ -421,7 +469,12 @@ func (o *observers) replace(spec feedSpec, _ []any) {
 			}
 		}
 	}
-	o.rereadLocked()
+	go func() { // the first list has the watch begin
+		<-o.server.feeds.began(spec)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.rereadLocked()
+	}()
 }
 
 // refused implements feedHandler: if the user may not watch all namespaces, the namespaces of the objects are watched.

@@ -85,7 +85,7 @@ subscribe(base, topic, (event) => {
         setTimeout(() => banner(""), 6000);
         refreshAll();
       }
-      if (!event.away) event.live ? pulse("live", "Live updates") : pulse("start", "Connecting");
+      if (!event.away) event.live ? pulse("live", "Live updates") : pulse("start", event.waiting ? `Connecting to ${event.waiting}` : "Connecting");
       shownAway = event.away;
       break;
     case "changed":
