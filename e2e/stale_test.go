@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -77,6 +79,52 @@ func TestRemovalWithAStaleCache(t *testing.T) {
 			stall.Remove()
 			awaitReady(t, two)
 			require.Equal(t, uid, get(t, page).GetUID(), tt.reason)
+		})
+	}
+}
+
+// TestRemovalWithAStaleSource has an operator remove an object while the watch of a ConfigMap with a part of a manifest is behind: the object stays, as
+// the ConfigMap has the object again.
+func TestRemovalWithAStaleSource(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
+	for name, receives := range map[string]bool{"its own": false, "of its receiver": true} {
+		t.Run(name, func(t *testing.T) {
+			ns := newNamespace(t)
+			one, two, other := ns+"-one", ns+"-two", ns+"-other"
+			stopOperator(t)
+			proxy, through := proxied(t)
+			startAnother(t, through)
+			parts := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": configMap("page", "hello")}}
+			if receives {
+				parts.Data["m"] = configMap("rest", "hello")
+				require.NoError(t, admin.Create(t.Context(), parts))
+				newVidraResource(t, ns, manifests(configMap("stays", one), configMap("page", "hello")), named(one))
+				newVidraResource(t, ns, "", named(other), fromParts(partIn("ConfigMap", "parts", "m")))
+				awaitReady(t, other)
+			} else {
+				require.NoError(t, admin.Create(t.Context(), parts))
+				newVidraResource(t, ns, configMap("stays", one), named(one), fromParts(partIn("ConfigMap", "parts", "m")))
+			}
+			newVidraResource(t, ns, "kind: [\n# ConfigMap page", named(two))
+			awaitReady(t, one)
+			awaitNotReady(t, two, v1alpha1.ReasonManifestInvalid)
+			page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+			uid := get(t, page).GetUID()
+			if receives {
+				setManifest(t, one, configMap("stays", one))
+			} else {
+				require.NoError(t, mergePatch(parts, `{"data":{"m":%q}}`, configMap("rest", "hello")))
+			}
+			awaitReason(t, one, v1alpha1.ReasonProgressing)
+			await(t, func(c *assert.CollectT) { // the invalid one holds the removal
+				require.Contains(c, condition(c, getVidraResource(c, one), v1alpha1.ConditionReady).Message, "VidraResource "+two)
+			})
+
+			proxy.MuteStreams(faultproxy.Match{Verb: "watch", Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Parameter: "fieldSelector"})
+			require.NoError(t, mergePatch(parts, `{"data":{"m":%q}}`, manifests(configMap("rest", "hello"), configMap("page", "hello"))))
+			setManifest(t, two, configMap("other", two))
+			awaitReady(t, two)
+			require.Never(t, func() bool { return get(t, page).GetUID() != uid || get(t, page).GetDeletionTimestamp() != nil }, 15*time.Second, time.Second)
 		})
 	}
 }

@@ -124,7 +124,7 @@ func (m *moves) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desi
 	c, read := m.contents[vr.Name]
 	if !read {
 		var refused, err error
-		c.parts, refused, err = desired.AvailableParts(ctx, m.client.sources, m.client.dynamic, cluster.Scope{}, vr, nil)
+		c.parts, refused, err = desired.AvailableParts(ctx, m.client.sources, m.client.dynamic, cluster.Scope{}, vr)
 		if c.unread = refused; err != nil {
 			c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
 		}

@@ -314,7 +314,7 @@ func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([
 	if why != nil {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}
-	parts, _, err := desired.AvailableParts(ctx, r.sources.Kinds, client, r.LocalScope, vr, r.sources.Absent) // the parts that it may not read name no object that is applied
+	parts, _, err := desired.AvailableParts(ctx, r.sources.Kinds, client, r.LocalScope, vr) // the parts that it may not read name no object that is applied
 	return parts, err
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/prune"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
+	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -324,6 +325,28 @@ func (p *pass) stale(ctx context.Context) error {
 	case now.Generation != p.plan.VR.Generation, now.DeletionTimestamp.IsZero() != p.plan.VR.DeletionTimestamp.IsZero(), p.reconciler.Assignment.Reconciles(now) != p.reconciler.Assignment.Reconciles(p.plan.VR),
 		!p.reconciler.Assignment.Has(now):
 		return errors.New("the VidraResource has changed since it was read")
+	}
+	return p.staleSource(ctx)
+}
+
+// staleSource reads the sources of the manifest from the API server, as their watches may be behind. It returns the reason against removals from the
+// manifest as it was read: a source has changed since, or is unreadable. All objects of a VidraResource that ends leave, and an earlier revision is kept.
+func (p *pass) staleSource(ctx context.Context) error {
+	vr := p.plan.VR
+	if len(source.KeysOf(vr)) == 0 || !vr.DeletionTimestamp.IsZero() || !p.reconciler.Assignment.Reconciles(vr) || p.state.rollsBack(vr) {
+		return nil
+	}
+	as, _, why := p.reconciler.accounts().ClientOf(ctx, vr, p.reconciler.Local)
+	if why != nil {
+		return errors.New(why.Message)
+	}
+	for _, key := range source.KeysOf(vr) {
+		switch revision, err := p.reconciler.sources.Kinds.Latest(ctx, as, key); {
+		case err != nil:
+			return fmt.Errorf("read %s: %w", key, err)
+		case revision != p.state.read.sources[key]:
+			return fmt.Errorf("%s has changed since it was read", key)
+		}
 	}
 	return nil
 }

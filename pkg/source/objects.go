@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,8 +58,8 @@ func (o *objects) Requests(namespace string) Requests {
 
 // Revision returns the resourceVersion.
 func (o *objects) Revision(obj any) string {
-	if whole, is := obj.(*metav1.PartialObjectMetadata); is {
-		return whole.ResourceVersion
+	if is, err := meta.Accessor(obj); err == nil {
+		return is.GetResourceVersion()
 	}
 	return ""
 }

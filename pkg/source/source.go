@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -94,6 +95,24 @@ func (k Kinds) Fetch(ctx context.Context, r Request) (*Content, error) {
 		return nil, Absent(fmt.Errorf("the kind %s cannot be read here", r.Key.Kind))
 	}
 	return k[r.Key.Kind].Fetch(ctx, r)
+}
+
+// Latest returns the revision of an object of one of the kinds as the API server has it, empty if the object is absent.
+func (k Kinds) Latest(ctx context.Context, client dynamic.Interface, key Key) (string, error) {
+	if k[key.Kind] == nil {
+		return "", Absent(fmt.Errorf("the kind %s cannot be read here", key.Kind))
+	}
+	gvr, err := k[key.Kind].Resource(ctx)
+	if err != nil {
+		return "", err
+	}
+	is, err := client.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	return k[key.Kind].Revision(is), nil
 }
 
 // Requests are the requests of a watch.

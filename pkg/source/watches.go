@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -149,10 +150,23 @@ func (w *Watches) Revision(key Key) (revision string, known bool) {
 	return "", true
 }
 
-// Absent reports whether the watch of a source shows that it is absent.
-func (w *Watches) Absent(key Key) bool {
-	revision, known := w.Revision(key)
-	return known && revision == ""
+// Latest returns the revision of a source as the API server has it, empty if it is absent. It asks with the rights of the watch, which may be behind.
+func (w *Watches) Latest(ctx context.Context, key Key) (revision string, err error) {
+	kind := w.Kinds[key.Kind]
+	list, err := kind.Requests(key.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selectorOf(key)})
+	if err != nil {
+		return "", err
+	}
+	err = meta.EachListItem(list, func(obj runtime.Object) error {
+		revision = kind.Revision(obj)
+		return nil
+	})
+	return revision, err
+}
+
+// selectorOf is the field selector of a source.
+func selectorOf(key Key) string {
+	return fields.OneTermEqualSelector("metadata.name", key.Name).String()
 }
 
 // get returns the watch of a source, or nil.
@@ -170,7 +184,7 @@ func (w *Watches) watchLocked(key Key) {
 	}
 	w.watched[key] = one
 	kind := w.Kinds[key.Kind]
-	only := fields.OneTermEqualSelector("metadata.name", key.Name).String()
+	only := selectorOf(key)
 	requests := kind.Requests(key.Namespace)
 	note := func(ctx context.Context, err error) {
 		if ctx.Err() == nil && one.note(err) {

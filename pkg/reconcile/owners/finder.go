@@ -116,7 +116,7 @@ func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *u
 	for i := range all {
 		if vr, _, err := lookup.Get(ctx, all[i].Name); err == nil && vr != nil {
 			id, is := object.IdentityIn(live), a.manifestOf(ctx, vr)
-			all[i].Leaving = !vr.DeletionTimestamp.IsZero() || !a.Named.names(vr, is, id)
+			all[i].Leaving = !vr.DeletionTimestamp.IsZero() || !a.Named.names(ctx, vr, is, id)
 			if !all[i].Leaving {
 				all[i].wanted = is.wanted(id)
 			}

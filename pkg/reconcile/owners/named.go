@@ -134,7 +134,7 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 		if !vr.DeletionTimestamp.IsZero() {
 			return
 		}
-		named, parsed, err := n.naming(vr, n.read(ctx, vr), ids)
+		named, parsed, err := n.naming(ctx, vr, n.read(ctx, vr), ids)
 		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !isAt(vr, at)}
 		for _, id := range ids {
 			if is := named(id); is || err != nil {
@@ -198,12 +198,12 @@ func (n *Named) read(ctx context.Context, vr *v1alpha1.VidraResource) reading {
 
 // Names reports whether a VidraResource has an object in its manifest, or may have.
 func (n *Named) Names(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) bool {
-	return n.names(vr, n.read(ctx, vr), id)
+	return n.names(ctx, vr, n.read(ctx, vr), id)
 }
 
 // names is Names for a manifest that may have been read before.
-func (n *Named) names(vr *v1alpha1.VidraResource, is reading, id object.Identity) bool {
-	named, _, err := n.naming(vr, is, []object.Identity{id})
+func (n *Named) names(ctx context.Context, vr *v1alpha1.VidraResource, is reading, id object.Identity) bool {
+	named, _, err := n.naming(ctx, vr, is, []object.Identity{id})
 	return err != nil || named(id)
 }
 
@@ -242,11 +242,11 @@ const manyNames = 64
 
 // naming returns the function that reports whether a VidraResource has one of ids in its manifest. An unparsable
 // manifest has the objects that it mentions. The error is the reason for which it may have more than the function reports.
-func (n *Named) naming(vr *v1alpha1.VidraResource, is reading, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
+func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is reading, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
 	n.mu.Lock()
 	m, known := n.manifests[vr.Name]
 	n.mu.Unlock()
-	if known && n.current(m, vr) {
+	if known && n.current(ctx, m, vr) {
 		return m.has, true, nil
 	}
 	if vr.RevisionTo() != 0 {
@@ -304,8 +304,9 @@ func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desi
 // readTimeout is the time for the parts of one other VidraResource: the server of an artifact, which may be one of another tenant, takes its own.
 const readTimeout = 5 * time.Second
 
-// current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts.
-func (n *Named) current(m manifest, vr *v1alpha1.VidraResource) bool {
+// current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts. The API server is asked for these
+// where the watches show no change: they may be behind.
+func (n *Named) current(ctx context.Context, m manifest, vr *v1alpha1.VidraResource) bool {
 	if m.uid != vr.UID || m.generation != vr.Generation {
 		return false
 	}
@@ -314,6 +315,11 @@ func (n *Named) current(m manifest, vr *v1alpha1.VidraResource) bool {
 	}
 	for _, key := range source.KeysOf(vr) {
 		if version, known := n.Sources.Revision(key); !known || version != m.sources[key] {
+			return false
+		}
+	}
+	for _, key := range source.KeysOf(vr) {
+		if version, err := n.Sources.Latest(ctx, key); err != nil || version != m.sources[key] {
 			return false
 		}
 	}
