@@ -50,6 +50,9 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if err != nil {
 		return false, err
 	}
+	if err := r.unchanged(ctx); err != nil {
+		return false, err
+	}
 	if live != nil {
 		if err := r.dropDanglingController(ctx, live); err != nil {
 			return false, asProblem(a.ID, live.Name, live.Spec.Manifest, err)

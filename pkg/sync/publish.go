@@ -87,6 +87,9 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 	if waits, err := r.awaitsConfirmation(ctx, before, digest, files); err != nil || waits {
 		return err
 	}
+	if err := r.unchanged(ctx); err != nil {
+		return err
+	}
 	owner := *metav1.NewControllerRef(r.is, v1alpha1.GroupVersion.WithKind(v1alpha1.SyncKind))
 	if err := r.reconciler.Publication.Store.Save(ctx, owner, packed); err != nil {
 		return r.archiveError(err)

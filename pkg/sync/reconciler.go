@@ -97,6 +97,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if ctx.Err() != nil { // the next leader syncs
 		return ctrl.Result{}, nil //nolint:nilerr // the end of the context is no failure
 	}
+	if result.changed {
+		r.record(is, &is.Status, result)
+		r.Metrics.wrote(result)
+		wait := s.wait(is.QueryInterval(r.settings.interval()), result)
+		s.next = time.Now().Add(wait) // the event of the change ends it
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	status := conclude(is, result, time.Now())
 	r.record(is, &status, result)
 	r.Metrics.wrote(result)
@@ -140,6 +147,8 @@ type result struct {
 	revision, published string
 	// answered means that the answer was complete.
 	answered bool
+	// changed means that the InfrahubSync has changed since the sync began, which ended it.
+	changed bool
 	// incomplete means that an artifact is tried again before the next interval: its problem may end without a change in Infrahub.
 	incomplete bool
 }

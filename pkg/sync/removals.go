@@ -133,6 +133,9 @@ func (r *run) remove(ctx context.Context, controlled []*v1alpha1.VidraResource, 
 	r.session.confirmed = plan.confirmed
 	var faults []error
 	for _, vr := range plan.now {
+		if err := r.unchanged(ctx); err != nil {
+			return errors.Join(append(faults, err)...)
+		}
 		deleted, err := r.delete(ctx, vr)
 		if err != nil { // a policy may quote the manifest, which was not read
 			faults = append(faults, fmt.Errorf("delete VidraResource %s: %s", vr.Name, textOf(err, ownership.Disclosure{})))

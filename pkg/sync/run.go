@@ -3,13 +3,17 @@ package sync
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	gosync "sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
@@ -29,6 +33,43 @@ type run struct {
 	// mu guards result.
 	mu     gosync.Mutex
 	result result
+
+	// asking guards asked and changed: the last question whether the InfrahubSync is as the sync began with it, and its answer.
+	asking  gosync.Mutex
+	asked   time.Time
+	changed error
+}
+
+// unchangedFor is how long an answer of unchanged counts.
+const unchangedFor = time.Second
+
+// errChanged is the error of a sync whose InfrahubSync has changed since.
+var errChanged = errors.New("the InfrahubSync was changed or deleted since the sync began")
+
+// unchanged fails unless the API server has the InfrahubSync as the sync began with it. It precedes each write: a deletion may follow from a spec that a
+// user has taken back, and the garbage collector deletes a VidraResource that refers to an InfrahubSync that is gone.
+func (r *run) unchanged(ctx context.Context) error {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	if now := time.Now(); r.asked.IsZero() || now.Sub(r.asked) > unchangedFor {
+		r.changed, r.asked = r.compare(ctx), now
+	}
+	return r.changed
+}
+
+// compare compares the InfrahubSync with its state at the API server.
+func (r *run) compare(ctx context.Context) error {
+	now := &v1alpha1.InfrahubSync{}
+	confirmed := func(is *v1alpha1.InfrahubSync) string { return is.Annotations[v1alpha1.ConfirmRemovalAnnotation] }
+	switch err := r.reconciler.API.Get(ctx, client.ObjectKeyFromObject(r.is), now); {
+	case apierrors.IsNotFound(err):
+		return errChanged
+	case err != nil:
+		return fmt.Errorf("read InfrahubSync %s: %w", r.is.Name, err)
+	case now.UID != r.is.UID, now.Generation != r.is.Generation, !now.DeletionTimestamp.IsZero(), !maps.Equal(now.Labels, r.is.Labels), confirmed(now) != confirmed(r.is):
+		return errChanged
+	}
+	return nil
 }
 
 // sync queries the server, writes the VidraResources and deletes those whose artifacts are gone.
@@ -60,7 +101,10 @@ func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *ses
 	if is.Spec.Publish != nil {
 		do = one.publish
 	}
-	if err := do(ctx, artifacts); err != nil {
+	switch err := do(ctx, artifacts); {
+	case errors.Is(err, errChanged):
+		one.result.changed = true
+	case err != nil:
 		server.refused(err)
 		broken := failed(err)
 		one.result.failure, one.result.retryAfter = broken.failure, broken.retryAfter

@@ -208,7 +208,7 @@ func (s *session) waits(now time.Time) time.Duration {
 
 // wait returns the time until the next sync: the interval with a random part, or the delay of a retry.
 func (s *session) wait(interval time.Duration, result result) time.Duration {
-	if result.failure == nil && !result.incomplete {
+	if result.failure == nil && !result.incomplete && !result.changed {
 		s.failures = 0
 		return interval + time.Duration(rand.Int64N(int64(interval/10)+1)) //nolint:gosec // no secret
 	}

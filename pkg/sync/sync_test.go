@@ -196,7 +196,7 @@ func TestRefusedDeletionQuotesNothing(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is"}}
-	var objects []client.Object
+	objects := []client.Object{is}
 	for _, vr := range controlledBy(is, "a", "b", "c") {
 		vr.Spec.Manifest = "kind: Pod\nspec: {containers: [{env: [{name: A, value: hunter2}]}]}"
 		objects = append(objects, vr)
@@ -213,6 +213,58 @@ func TestRefusedDeletionQuotesNothing(t *testing.T) {
 	err = r.remove(t.Context(), controlled, listed)
 	require.ErrorContains(t, err, "delete VidraResource c: the API server answered Forbidden")
 	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// TestChangedInfrahubSync: a sync writes and deletes nothing once its InfrahubSync is another one than it began with, as the answers of a server may take
+// minutes: the garbage collector would delete a VidraResource of one that is gone.
+func TestChangedInfrahubSync(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"))
+	}))
+	defer listener.Close()
+	from, err := infrahub.New(infrahub.Options{URL: listener.URL, Credentials: infrahub.Credentials{Token: "t"}})
+	require.NoError(t, err)
+	for name, change := range map[string]func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync{
+		"deleted":       func(*v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { return nil },
+		"created again": func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.UID = "other"; return is },
+		"another spec":  func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.Generation++; return is },
+		"being deleted": func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync {
+			is.DeletionTimestamp, is.Finalizers = &metav1.Time{Time: time.Now()}, []string{metav1.FinalizerOrphanDependents}
+			return is
+		},
+		"of another installation": func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync {
+			is.Labels = map[string]string{v1alpha1.InstallationLabel: "other"}
+			return is
+		},
+		"not confirmed any more": func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.Annotations = nil; return is },
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is", Generation: 1, Annotations: map[string]string{v1alpha1.ConfirmRemovalAnnotation: "a"}}}
+			var objects []client.Object
+			if now := change(is.DeepCopy()); now != nil {
+				objects = append(objects, now)
+			}
+			for _, vr := range controlledBy(is, "a", "b", "c") {
+				objects = append(objects, vr)
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+				Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					require.Fail(t, "a write of "+o.GetName())
+					return nil
+				},
+			}).Build()
+			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, slots: make(slots, 1), parsing: make(slots, 1)}}
+			listed := map[string]bool{"a": true, "b": true}
+			controlled, err := r.controlled(t.Context(), listed)
+			require.NoError(t, err)
+			require.ErrorIs(t, r.remove(t.Context(), controlled, listed), errChanged)
+			require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "c"}, &v1alpha1.VidraResource{}))
+			_, err = r.apply(t.Context(), infrahub.Artifact{ID: "d", StorageID: "s"})
+			require.ErrorIs(t, err, errChanged)
+		})
+	}
 }
 
 // TestRefusedChangeQuotesNothing: the answer of a policy or webhook may quote a value of the former manifest, which the new one lacks.
@@ -286,8 +338,10 @@ func TestRefusedArchiveQuotesNothing(t *testing.T) {
 	from, err := infrahub.New(infrahub.Options{URL: listener.URL, Credentials: infrahub.Credentials{Token: "t"}})
 	require.NoError(t, err)
 	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is"}, Spec: v1alpha1.InfrahubSyncSpec{Publish: &v1alpha1.InfrahubSyncPublish{Namespace: "flux-system"}}}
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{
-		API: fake.NewClientBuilder().Build(), slots: make(slots, 1), parsing: make(slots, 1), Publication: &Publication{Store: &archive.Store{Secrets: refusedSecrets{}, Namespace: "vidra-system"}},
+		API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build(), slots: make(slots, 1), parsing: make(slots, 1), Publication: &Publication{Store: &archive.Store{Secrets: refusedSecrets{}, Namespace: "vidra-system"}},
 	}}
 	err = r.publish(t.Context(), []infrahub.Artifact{{ID: "a", StorageID: "s"}})
 	require.ErrorContains(t, err, "the Secrets with the published archive in namespace vidra-system: the API server answered Forbidden")
