@@ -3,17 +3,21 @@ package migrate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
 // Undone is the outcome of an undo.
@@ -68,15 +72,32 @@ func (c *Client) giveBack(ctx context.Context, tool Tool, vr *v1alpha1.VidraReso
 			return fmt.Errorf("return the objects to %s: %w", tool.title(), err)
 		}
 	}
-	if err := c.writes.Orphan(ctx, vr.Name); err != nil {
+	if err := c.deleteAlone(ctx, vr); err != nil {
 		return err
 	}
-	at := c.objects.Dynamic.Resource(v1alpha1.Resource)
-	err = at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(vr.UID)}})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return c.program.VidraResourceError("delete", vr.Name, object.WithoutValues(err, ownership.Disclosure{}))
-	}
 	return c.awaitGone(ctx, vr, o.Timeout)
+}
+
+// deleteAlone deletes a VidraResource without its objects: exactly the one that leaves them, as another client may write spec.deletionPolicy meanwhile.
+func (c *Client) deleteAlone(ctx context.Context, vr *v1alpha1.VidraResource) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": vr.UID}, "spec": map[string]any{"deletionPolicy": v1alpha1.DeletionOrphan}})
+	if err != nil {
+		return fmt.Errorf("encode the patch: %w", err)
+	}
+	at, verb := c.objects.Dynamic.Resource(v1alpha1.Resource), ""
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		verb = "patch"
+		left, err := at.Patch(ctx, vr.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: writes.FieldManager})
+		if err != nil {
+			return err
+		}
+		verb = "delete"
+		return at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(vr.UID), ResourceVersion: ptr.To(left.GetResourceVersion())}})
+	})
+	if err != nil && (verb == "patch" || !apierrors.IsNotFound(err)) {
+		return c.program.VidraResourceError(verb, vr.Name, object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false)))
+	}
+	return nil
 }
 
 // awaitGone waits until the operator has released the objects of a VidraResource.
