@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -137,4 +138,34 @@ func TestStatusEmptiedWhileVidraIsDown(t *testing.T) {
 	v := awaitReady(t, ns)
 	require.Len(t, v.Status.ManagedResources, 1)
 	require.Equal(t, stays.GetUID(), get(t, stays).GetUID())
+}
+
+// TestCopyWhileTheInventoryIsLost empties the status of a VidraResource while Vidra is down, and a backup has restored one of its objects with managedFields
+// into another namespace: the copy stays.
+func TestCopyWhileTheInventoryIsLost(t *testing.T) {
+	ns, other := newNamespace(t), newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	page := get(t, declared(t, ns, configMap("page", "hello"))[0])
+	stopOperator(t)
+	restored := page.DeepCopy()
+	entries := restored.GetManagedFields()
+	for i := range entries {
+		entries[i].Time = &metav1.Time{Time: entries[i].Time.Add(-time.Hour)}
+	}
+	restored.SetNamespace(other)
+	restored.SetManagedFields(nil)
+	restored.SetResourceVersion("")
+	restored.SetUID("")
+	require.NoError(t, admin.Create(t.Context(), restored))
+	restored.SetManagedFields(entries)
+	require.NoError(t, admin.Update(t.Context(), restored))
+	require.Equal(t, []string{"vidra/" + ns}, appliedBy(get(t, restored)))
+	editStatus(t, ns, `{"status":null}`)
+	startOperator(t)
+	awaitReady(t, ns)
+	await(t, func(c *assert.CollectT) { require.Len(c, getVidraResource(c, ns).Status.ManagedResources, 1) })
+	require.Never(t, func() bool {
+		return get(t, restored).GetUID() != restored.GetUID() || get(t, restored).GetDeletionTimestamp() != nil
+	}, 5*time.Second, time.Second)
 }

@@ -116,3 +116,33 @@ func TestManifestsOfDeletedVidraResources(t *testing.T) {
 	}
 	require.Contains(t, n.manifests, "own")
 }
+
+// copied is a cluster with a ConfigMap that was created an hour after the VidraResource bank applied it, as a backup restores it.
+type copied struct{ pages }
+
+func (c copied) VisitNamespace(ctx context.Context, namespace string, visit func(cluster.Content)) error {
+	return c.pages.VisitNamespace(ctx, namespace, func(content cluster.Content) {
+		content.ManagedFields[0].Time = new(metav1.NewTime(time.Now().Add(-time.Hour)))
+		content.CreationTimestamp = metav1.Now()
+		visit(content)
+	})
+}
+
+// TestCopyInAContainer: an object that was copied with managedFields is unmanaged, and blocks the removal of its Namespace by spec.unmanagedContents.
+func TestCopyInAContainer(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	f := &Finder{
+		Claimant: Claimant{Owner: trigger.Owner{Name: "bank"}, Manager: "vidra/bank"}, Index: trigger.NewIndex(), VidraResources: fake.NewClientBuilder().WithScheme(scheme).Build(),
+		Named: &Named{Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }},
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	namespace.SetName("shop")
+	for at, unmanaged := range map[Containers]int{pages(1): 0, copied{1}: 1} {
+		inside, err := f.Contents(t.Context(), at, namespace)
+		require.NoError(t, err)
+		require.Equal(t, unmanaged, inside.Unmanaged.Count)
+	}
+}

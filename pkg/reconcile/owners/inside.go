@@ -246,7 +246,7 @@ func (a *Finder) ownersOf(ctx context.Context, at Containers, content cluster.Co
 		others = append(others, name)
 	}
 	slices.Sort(others)
-	return others, a.Claimant.Owns(live, nil), err
+	return others, a.Claimant.appliedSinceCreation(live) || !a.Claimant.Applied(live) && a.Claimant.Owns(live, nil), err
 }
 
 var namespaceAccounts = []string{"default", "builder", "deployer"}

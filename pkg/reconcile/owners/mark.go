@@ -25,16 +25,15 @@ func (s *Claimant) Applied(live *unstructured.Unstructured) bool {
 // names us and no other manager set it. It must not be known to be another object than the inventory lists. An annotation that
 // another manager set was copied from an object of ours.
 //
-// An object with another UID than the inventory lists is ours if we applied it since it was created: we were stopped before the inventory
-// had its UID. Backups and scripts create objects with managedFields that they have copied, whose times are older.
+// An object with another UID than the inventory lists, or without one there, is ours if we applied it since it was created: we were stopped before the
+// inventory had its UID, or the inventory was lost. Backups and scripts create objects with managedFields that they have copied, whose times are older.
 //
 // An object of the first operator lists us, and is in the inventory without a UID. Without an entry of the inventory, e is
 // nil, and only managedFields count: users may copy marks, and clear managedFields then.
 func (s *Claimant) Owns(live *unstructured.Unstructured, e *v1alpha1.ManagedResourceStatus) bool {
 	switch {
-	case e != nil && e.UID != "" && e.UID != string(live.GetUID()):
-		created := live.GetCreationTimestamp()
-		return s.Applied(live) && !ownership.LastApplied(live, s.Manager).Before(created.Add(-longestCreation))
+	case e != nil && e.UID != string(live.GetUID()) && (e.UID != "" || s.Applied(live)):
+		return s.appliedSinceCreation(live)
 	case s.Applied(live):
 		return true
 	case e == nil:
@@ -43,6 +42,12 @@ func (s *Claimant) Owns(live *unstructured.Unstructured, e *v1alpha1.ManagedReso
 	key := s.Signature().Annotation
 	marked := live.GetAnnotations()[key] == s.Owner.Name && len(ownership.AnnotationManagers(live, key)) == 0
 	return marked || s.LeftByFirstOperator(live)
+}
+
+// appliedSinceCreation reports whether managedFields show that we applied an object itself, and no object that it was copied from.
+func (s *Claimant) appliedSinceCreation(live *unstructured.Unstructured) bool {
+	created := live.GetCreationTimestamp()
+	return s.Applied(live) && !ownership.LastApplied(live, s.Manager).Before(created.Add(-longestCreation))
 }
 
 // longestCreation is how long before its creation the API server may have noted the time of the apply that creates an object: while
