@@ -318,6 +318,8 @@ func (n *Named) current(ctx context.Context, m manifest, vr *v1alpha1.VidraResou
 			return false
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	for _, key := range source.KeysOf(vr) {
 		if version, err := n.Sources.Latest(ctx, key); err != nil || version != m.sources[key] {
 			return false
