@@ -66,7 +66,8 @@ func (r *run) compare(ctx context.Context) error {
 		return errChanged
 	case err != nil:
 		return fmt.Errorf("read InfrahubSync %s: %w", r.is.Name, err)
-	case now.UID != r.is.UID, now.Generation != r.is.Generation, !now.DeletionTimestamp.IsZero(), !maps.Equal(now.Labels, r.is.Labels), confirmed(now) != confirmed(r.is):
+	case now.UID != r.is.UID, now.Generation != r.is.Generation, !now.DeletionTimestamp.IsZero(), !maps.Equal(now.Labels, r.is.Labels),
+		confirmed(now) != confirmed(r.is):
 		return errChanged
 	}
 	return nil

@@ -92,7 +92,8 @@ func (c *Client) deleteAlone(ctx context.Context, vr *v1alpha1.VidraResource) er
 			return err
 		}
 		verb = "delete"
-		return at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(vr.UID), ResourceVersion: ptr.To(left.GetResourceVersion())}})
+		exactly := &metav1.Preconditions{UID: ptr.To(vr.UID), ResourceVersion: ptr.To(left.GetResourceVersion())}
+		return at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: exactly})
 	})
 	if err != nil && (verb == "patch" || !apierrors.IsNotFound(err)) {
 		return c.program.VidraResourceError(verb, vr.Name, object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false)))
