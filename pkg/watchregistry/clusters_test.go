@@ -1,13 +1,20 @@
 package watchregistry
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 )
 
 // TestRemovedClusterIsForgotten looks at what a removed cluster leaves behind, while
@@ -102,4 +109,35 @@ func TestRemovedClusterDoesNotSpeakForTheNext(t *testing.T) {
 	require.Equal(t, Starting, r.Watches()[0].State)
 	require.True(t, r.awaited.Needed(kind))
 	require.Empty(t, r.Audit())
+}
+
+// TestTooManyKinds: of another cluster that adds CustomResourceDefinitions without end, no more are stored than of another kind.
+func TestTooManyKinds(t *testing.T) {
+	t.Parallel()
+	const more = 2 * maxRemoteObjects
+	sent := make(chan int, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.HasSuffix(r.URL.Path, "/"+crds.Resource) || len(sent) > 0 {
+			<-r.Context().Done()
+			return
+		}
+		write := func(kind, name string) error {
+			_, err := fmt.Fprintf(w, `{"type":%q,"object":{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":%q,"resourceVersion":"1","annotations":{%q:"true"}}}}`+"\n",
+				kind, name, metav1.InitialEventsAnnotationKey)
+			return err
+		}
+		err := write("BOOKMARK", "")
+		n := 0
+		for ; n < more && err == nil; n++ {
+			err = write("ADDED", fmt.Sprintf("kind-%d.example.com", n))
+		}
+		sent <- n
+	}))
+	t.Cleanup(server.Close)
+	r := newTestRegistry(t, Options{})
+	r.AddCluster("https://there:6443", &emptyCluster{config: &rest.Config{Host: server.URL, Transport: &http.Transport{DisableKeepAlives: true}}, asked: func() {}})
+	require.Less(t, <-sent, more, "the stream is ended before")
+	r.RemoveCluster("https://there:6443")
 }

@@ -133,6 +133,7 @@ var deletedRechecks = [...]time.Duration{time.Second, 5 * time.Second, 20 * time
 // group that the object defines. While the informer fails, new kinds are found by the
 // probes of Pending watches and by the retries of the owners.
 func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *requestBackoff) {
+	stored := newStats() // these are not reported
 	client := retryingMetadata{Interface: c.client.Metadata(), requests: &retryingClient{
 		maxObjects:  c.maxObjects(),
 		served:      func(context.Context) (bool, error) { return true, nil }, // retry in any case
@@ -140,7 +141,7 @@ func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *re
 		listLimiter: newListLimiter(), // it must not wait for the lists of the kinds
 		pages:       c.pages,
 		backoff:     backoff,
-		stats:       newStats(), // these are not reported
+		stats:       stored,
 	}}
 	informer := metadatainformer.NewFilteredMetadataInformer(client, gvr,
 		metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
@@ -150,9 +151,13 @@ func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *re
 		}
 	}
 	registration := c.registry.prepareInformer(informer, nameOnly, cache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
+		AddFunc: func(obj any) {
+			stored.addStored(1, 0)
+			changed(obj)
+		},
 		UpdateFunc: func(_, obj any) { changed(obj) },
 		DeleteFunc: func(obj any) {
+			stored.addStored(-1, 0)
 			changed(obj)
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
 				for _, delay := range deletedRechecks { // the queue would keep the first delay alone

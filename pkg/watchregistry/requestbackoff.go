@@ -20,6 +20,9 @@ var retrySchedules = map[Reason]wait.Backoff{
 // request otherwise. It is at least the duration at which client-go treats a WATCH as failed.
 const minStreamLife = time.Second
 
+// overflowDelay is the time after a list with too many objects until the next one.
+const overflowDelay = 2 * time.Minute
+
 // requestBackoff spaces the attempts of failing requests. It belongs to one informer, which
 // sends one request at a time. Only retryNow is safe for concurrent use.
 type requestBackoff struct {

@@ -114,3 +114,55 @@ func TestEventThatCannotBeRead(t *testing.T) {
 		require.False(t, passed())
 	})
 }
+
+// streamOf returns all that a reflector gets of a stream with events.
+func streamOf(t *testing.T, g *retryingClient, opts metav1.ListOptions, all ...apiwatch.Event) (got []apiwatch.Event) {
+	t.Helper()
+	stream, err := g.watch(t.Context(), opts, func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) {
+		source := apiwatch.NewFakeWithChanSize(len(all), false)
+		for _, e := range all {
+			source.Action(e.Type, e.Object)
+		}
+		source.Stop()
+		return source, nil
+	}, nil)
+	require.NoError(t, err)
+	defer stream.Stop()
+	for e := range stream.ResultChan() {
+		got = append(got, e)
+	}
+	return got
+}
+
+// TestTooManyObjects: a kind with too many objects is listed now and then, and watched again once it has fewer.
+func TestTooManyObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last := started
+		g := newTestClient(func(what event) { last = what })
+		g.maxObjects = 2
+		listing := metav1.ListOptions{SendInitialEvents: ptr.To(true)}
+		added, deleted := apiwatch.Event{Type: apiwatch.Added, Object: &unstructured.Unstructured{}}, apiwatch.Event{Type: apiwatch.Deleted, Object: &unstructured.Unstructured{}}
+		end := &unstructured.Unstructured{Object: map[string]any{}}
+		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		bookmark := apiwatch.Event{Type: apiwatch.Bookmark, Object: end}
+
+		lists := 0
+		for began := time.Now(); time.Since(began) < time.Hour; lists++ {
+			require.Len(t, streamOf(t, g, listing, added, added, added, bookmark), 2)
+			require.Equal(t, failed, last)
+		}
+		require.LessOrEqual(t, lists, 31, "lists of an hour")
+
+		require.Len(t, streamOf(t, g, listing, added, added, bookmark), 3)
+		require.Equal(t, answered, last)
+		g.stats.addStored(2, 0)
+		require.Len(t, streamOf(t, g, metav1.ListOptions{ResourceVersion: "1"}, deleted), 1, "there is room for none, and a deletion makes some")
+		got := streamOf(t, g, metav1.ListOptions{ResourceVersion: "1"}, added, deleted)
+		require.Len(t, got, 1)
+		require.True(t, apierrors.IsResourceExpired(apierrors.FromObject(got[0].Object)), "all objects are listed next: %v", got)
+		require.Equal(t, failed, last)
+		g.stats.addStored(1, 0)
+		require.Len(t, streamOf(t, g, listing, added, added, bookmark), 3, "the objects in the store are replaced")
+		require.Equal(t, answered, last)
+	})
+}

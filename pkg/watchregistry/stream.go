@@ -71,8 +71,7 @@ func (s *stream) run() {
 		case <-s.stopped:
 			return
 		case <-s.client.listAgain:
-			status := apierrors.NewResourceExpired("all objects are listed again").Status()
-			s.forward(apiwatch.Event{Type: apiwatch.Error, Object: &status})
+			s.expire()
 			return
 		case <-deadline.C:
 			if s.initial != nil {
@@ -94,16 +93,24 @@ func (s *stream) run() {
 	}
 }
 
+// expire ends the stream, after which the reflector lists all objects.
+func (s *stream) expire() {
+	status := apierrors.NewResourceExpired("all objects are listed again").Status()
+	s.forward(apiwatch.Event{Type: apiwatch.Error, Object: &status})
+}
+
 // forward passes an event on. It reports whether the stream continues.
 func (s *stream) forward(e apiwatch.Event) bool {
 	s.client.stats.event(e.Type)
-	if s.initial != nil && e.Type == apiwatch.Added {
-		s.initial.progress()
-		s.added++
-	}
-	if most := s.client.maxObjects; most > 0 && max(s.added, s.client.stats.storedOfKind()) > most {
-		s.client.fail(ReasonUnavailable, fmt.Errorf("there are more than %d objects of this kind, which is as many as are watched in another cluster", most))
-		return false
+	if e.Type == apiwatch.Added {
+		if s.initial != nil {
+			s.initial.progress()
+			s.added++
+		}
+		if most := s.client.maxObjects; most > 0 && s.objects() > most {
+			s.overflow(most)
+			return false
+		}
 	}
 	if e.Type == apiwatch.Error && s.hides(apierrors.FromObject(e.Object)) {
 		return false
@@ -128,6 +135,25 @@ func (s *stream) forward(e apiwatch.Event) bool {
 		s.client.report(answered, "", nil)
 	}
 	return e.Type != apiwatch.Error
+}
+
+// objects returns the number of objects of the resource in the cluster with the one that is being added. A list replaces the objects in the store
+// of its own watch.
+func (s *stream) objects() int64 {
+	stored := s.client.stats.storedOfKind()
+	if s.initial != nil {
+		return stored - s.client.stats.objects.Load() + s.added
+	}
+	return stored + 1
+}
+
+// overflow ends a stream with more objects than are watched. Each attempt lists all of them, so the next one comes late.
+func (s *stream) overflow(most int64) {
+	if s.initial == nil {
+		s.expire()
+	}
+	s.client.fail(ReasonUnavailable, fmt.Errorf("there are more than %d objects of this kind, which is as many as are watched in another cluster", most))
+	s.client.backoff.delay(overflowDelay)
 }
 
 // hides records the error of the API server that ended the stream. It reports whether the error is hidden from the reflector,
