@@ -125,7 +125,7 @@ type missingRight struct {
 	// denied is whether the API server has answered that the right is missing: of the right
 	// itself, or of that to ask for it, as that to impersonate the subject is.
 	denied bool
-	// left is the number of questions that are asked without a change, where the roles and bindings are watched.
+	// left is the number of questions that are to be answered without a change, where the roles and bindings are watched.
 	left int
 }
 
@@ -235,8 +235,9 @@ func (g *Grants) answered(right Right, m *missingRight, allowed bool, err error)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil || !allowed {
-		m.denied = m.denied || err == nil || apierrors.IsForbidden(err)
-		if g.watched(right) {
+		answered := err == nil || apierrors.IsForbidden(err)
+		m.denied = m.denied || answered
+		if answered && g.watched(right) {
 			if m.left = max(0, m.left-1); m.left == 0 {
 				return nil
 			}

@@ -403,3 +403,20 @@ func TestRolesThatAreWatchedNoMore(t *testing.T) {
 		require.Len(t, a.toldOf(owner), 1)
 	})
 }
+
+// TestQuestionsWithoutAnAnswer: a right that was granted is noticed, although no question after the change was answered.
+func TestQuestionsWithoutAnAnswer(t *testing.T) {
+	withGrants(t, func(t *testing.T, g *Grants, a *authorizer) {
+		a.watched = true
+		owner := trigger.Owner{Name: "one"}
+		g.Await(owner, asking(nil, mayPatch))
+		after(time.Minute)
+		a.set(func() { a.fails[mayPatch], a.allowed[mayPatch] = errAway, true })
+		g.Recheck(mayPatch.Subject.Cluster, "")
+		after(5 * time.Minute)
+		require.Empty(t, a.toldOf(owner))
+		a.set(func() { a.fails[mayPatch] = nil })
+		after(2 * grantsMaxInterval)
+		require.Len(t, a.toldOf(owner), 1)
+	})
+}
