@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -163,7 +162,7 @@ func (c *Controller) sync(ctx context.Context) error {
 		predicate.TypedAnnotationChangedPredicate[*v1alpha1.InfrahubSync]{}, predicate.TypedLabelChangedPredicate[*v1alpha1.InfrahubSync]{})
 	err = errors.Join(
 		one.Watch(source.Kind(syncs, &v1alpha1.InfrahubSync{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.InfrahubSync]{}, changed)),
-		one.Watch(source.Kind(c.Manager.GetCache(), &v1alpha1.VidraResource{}, r.onVidraResource())))
+		one.Watch(r.vidraResources(c.Manager.GetCache())))
 	if err != nil {
 		return fmt.Errorf("watch InfrahubSyncs and VidraResources: %w", err)
 	}
@@ -183,27 +182,53 @@ func (r *Reconciler) begin(mgr manager.Manager, syncs client.Reader) {
 	r.mu.Unlock()
 }
 
+// vidraResources returns the source of the VidraResources of a cache. Unlike those of controller-runtime, it leaves the cache at its end: the cache of
+// the manager outlives the controller.
+func (r *Reconciler) vidraResources(of cache.Informers) source.Source {
+	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		informer, err := of.GetInformer(ctx, &v1alpha1.VidraResource{})
+		if err != nil {
+			return err
+		}
+		registration, err := informer.AddEventHandler(r.onVidraResource(q))
+		if err != nil {
+			return err
+		}
+		context.AfterFunc(ctx, func() { _ = informer.RemoveEventHandler(registration) }) // it fails only for the handler of another informer
+		return nil
+	})
+}
+
 // onVidraResource enqueues the InfrahubSync that controls a VidraResource which another client changed or deleted.
-func (r *Reconciler) onVidraResource() handler.TypedEventHandler[*v1alpha1.VidraResource, ctrl.Request] {
-	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-	enqueue := func(q queue, vr *v1alpha1.VidraResource, generation int64) {
+func (r *Reconciler) onVidraResource(q workqueue.TypedRateLimitingInterface[ctrl.Request]) toolscache.ResourceEventHandler {
+	enqueue := func(vr *v1alpha1.VidraResource, generation int64) {
 		owner := metav1.GetControllerOf(vr)
 		if s := r.sessionOf(owner); s != nil && s.changed(vr.Name, generation) {
 			q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: owner.Name}})
 		}
 	}
-	return handler.TypedFuncs[*v1alpha1.VidraResource, ctrl.Request]{
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.VidraResource], q queue) {
-			lost := metav1.GetControllerOf(e.ObjectOld) != nil && metav1.GetControllerOf(e.ObjectNew) == nil
+	return toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			was, _ := before.(*v1alpha1.VidraResource)
+			is, _ := after.(*v1alpha1.VidraResource)
+			if was == nil || is == nil {
+				return
+			}
+			lost := metav1.GetControllerOf(was) != nil && metav1.GetControllerOf(is) == nil
 			switch {
-			case lost || e.ObjectOld.Annotations[v1alpha1.ArtifactAnnotation] != "" && e.ObjectNew.Annotations[v1alpha1.ArtifactAnnotation] == "":
-				enqueue(q, e.ObjectOld, -1)
-			case e.ObjectOld.Generation != e.ObjectNew.Generation && e.ObjectNew.DeletionTimestamp.IsZero():
-				enqueue(q, e.ObjectNew, e.ObjectNew.Generation)
+			case lost || was.Annotations[v1alpha1.ArtifactAnnotation] != "" && is.Annotations[v1alpha1.ArtifactAnnotation] == "":
+				enqueue(was, -1)
+			case was.Generation != is.Generation && is.DeletionTimestamp.IsZero():
+				enqueue(is, is.Generation)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.VidraResource], q queue) {
-			enqueue(q, e.Object, -1) // it may be one that is created again
+		DeleteFunc: func(obj any) {
+			if tombstone, missed := obj.(toolscache.DeletedFinalStateUnknown); missed {
+				obj = tombstone.Obj
+			}
+			if vr, is := obj.(*v1alpha1.VidraResource); is {
+				enqueue(vr, -1) // it may be one that is created again
+			}
 		},
 	}
 }

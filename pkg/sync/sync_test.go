@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,8 +23,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -531,4 +538,50 @@ func TestConclude(t *testing.T) {
 	}
 	is.Spec.Suspend = true
 	require.Equal(t, v1alpha1.SyncStale, conclude(is, result{}, now).SyncState)
+}
+
+// TestSourceLeavesTheCache: the handler of a controller that has ended is called no more, as each CustomResourceDefinition of InfrahubSyncs begins another one.
+func TestSourceLeavesTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := watch.NewFakeWithChanSize(10, false)
+		informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
+			ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return &v1alpha1.VidraResourceList{}, nil },
+			WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
+				if o.SendInitialEvents != nil {
+					return nil, apierrors.NewBadRequest("lists are not streamed")
+				}
+				return events, nil
+			},
+		}, &v1alpha1.VidraResource{}, 0, toolscache.Indexers{})
+		scheme := runtime.NewScheme()
+		require.NoError(t, v1alpha1.AddToScheme(scheme))
+		of := &informertest.FakeInformers{Scheme: scheme, InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{v1alpha1.GroupVersion.WithKind(v1alpha1.Kind): informer}}
+		running, end := context.WithCancel(t.Context())
+		go informer.RunWithContext(running)
+		is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "1"}}
+		r := &Reconciler{Metrics: NewMetrics()}
+		r.session(is)
+		begin := func() (context.CancelFunc, workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			ctx, cancel := context.WithCancel(running)
+			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+			require.NoError(t, r.vidraResources(of).Start(ctx, q))
+			synctest.Wait()
+			return cancel, q
+		}
+		endFirst, first := begin()
+		endFirst()
+		_, second := begin()
+		vr := controlledBy(is, "a")[0]
+		vr.ResourceVersion = "1"
+		events.Add(vr.DeepCopy())
+		vr.ResourceVersion = "2"
+		events.Delete(vr.DeepCopy())
+		synctest.Wait()
+		require.Equal(t, 1, second.Len())
+		require.Zero(t, first.Len())
+		first.ShutDown()
+		second.ShutDown()
+		end()
+		synctest.Wait()
+	})
 }
