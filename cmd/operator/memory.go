@@ -65,9 +65,9 @@ func compact(inventories *status.Inventories) toolscache.TransformFunc {
 			return obj, nil // a tombstone
 		}
 		if text, set := vr.Annotations[corev1.LastAppliedConfigAnnotation]; set {
-			inventories.Drop(vr.Name, len(strconv.Quote(text)))
+			inventories.Drop(vr, len(strconv.Quote(text)))
 		} else {
-			inventories.Drop(vr.Name, 0)
+			inventories.Drop(vr, 0)
 		}
 		vr.ManagedFields = nil
 		delete(vr.Annotations, corev1.LastAppliedConfigAnnotation)

@@ -4,9 +4,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -124,4 +126,24 @@ func TestDeploymentSetsTheMemoryLimit(t *testing.T) {
 		}
 	}
 	require.Fail(t, "the container has no "+memoryLimitVariable)
+}
+
+// TestDroppedIsForgotten: nothing is left of a VidraResource that has left the cache, also where no reconcile forgets it, as on a replica that waits.
+func TestDroppedIsForgotten(t *testing.T) {
+	inventories := &status.Inventories{}
+	cached := func() *v1alpha1.VidraResource {
+		obj, err := compact(inventories)(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}}})
+		require.NoError(t, err)
+		return obj.(*v1alpha1.VidraResource)
+	}
+	gone := func() bool {
+		runtime.GC()
+		return inventories.Dropped("shop") == 0
+	}
+	before := cached()
+	after := cached()
+	runtime.KeepAlive(before)
+	require.Never(t, gone, 100*time.Millisecond, 10*time.Millisecond, "the cache has it in another version")
+	runtime.KeepAlive(after)
+	require.Eventually(t, gone, 10*time.Second, 10*time.Millisecond)
 }

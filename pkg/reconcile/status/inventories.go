@@ -1,6 +1,7 @@
 package status
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 
@@ -12,7 +13,7 @@ import (
 type Inventories struct {
 	// written has lists of entries, which must stay as they are, by the names of the VidraResources.
 	written sync.Map
-	// dropped has the number of bytes that the cache drops of each VidraResource, by name.
+	// dropped has the number of bytes that the cache drops of each VidraResource, as *int, by name.
 	dropped sync.Map
 	// refused has that number of the VidraResources that were too large with it, by name.
 	refused sync.Map
@@ -31,20 +32,24 @@ func (i *Inventories) Lightened(name string) bool {
 	return found && i.Dropped(name) < n
 }
 
-// Drop notes how many bytes of a VidraResource the cache drops.
-func (i *Inventories) Drop(name string, bytes int) {
+// Drop notes how many bytes of a VidraResource the cache drops, for as long as the cache has it. A replica that waits forgets no VidraResource itself.
+func (i *Inventories) Drop(vr *v1alpha1.VidraResource, bytes int) {
 	if bytes == 0 {
-		i.dropped.Delete(name)
+		i.dropped.Delete(vr.Name)
 		return
 	}
-	i.dropped.Store(name, bytes)
+	name, is := vr.Name, &bytes
+	i.dropped.Store(name, is)
+	runtime.AddCleanup(vr, func(is *int) { i.dropped.CompareAndDelete(name, is) }, is)
 }
 
 // Dropped returns how many bytes of a VidraResource the cache drops.
 func (i *Inventories) Dropped(name string) int {
 	bytes, _ := i.dropped.Load(name)
-	n, _ := bytes.(int) // only Drop stores any
-	return n
+	if is, found := bytes.(*int); found { // only Drop stores any
+		return *is
+	}
+	return 0
 }
 
 // Write notes an inventory that is about to be written, and must stay as it is from now on.
