@@ -73,6 +73,7 @@ func run(ctx context.Context, o options, logs *logging) error {
 	lead := newReplica()
 	unfenced := rest.CopyConfig(restConfig)
 	unfenced.Wrap(tracing.Transport)
+	restConfig.Wrap(cluster.LimitRetryAfter)
 	restConfig.Wrap(lead.wrap)
 	restConfig.Wrap(cluster.NewRelister().Wrap)
 	inventories := &status.Inventories{}

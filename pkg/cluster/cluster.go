@@ -50,7 +50,7 @@ func New(config *rest.Config) (*Cluster, error) {
 
 // withRetryHandling wraps a transport so that throttled requests are retried as the callers need.
 func withRetryHandling(next http.RoundTripper) http.RoundTripper {
-	return pageTransport{throttledTransport{initializingTransport{next}}}
+	return pageTransport{throttledTransport{initializingTransport{LimitRetryAfter(next)}}}
 }
 
 // newCluster returns a cluster whose clients use httpClient.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,4 +57,29 @@ func messageOf(body []byte) string {
 		return status.Message
 	}
 	return strings.ToValidUTF8(strings.TrimSpace(string(body)), "")
+}
+
+// MaxRetryAfter is the longest Retry-After that is heeded. API servers have clients wait for some seconds; a proxy before one, or one of another
+// cluster, may have them wait for hours, and the request of a heal has no other end.
+const MaxRetryAfter = 30 * time.Second
+
+// LimitRetryAfter returns a transport whose answers have no longer Retry-After than MaxRetryAfter.
+func LimitRetryAfter(next http.RoundTripper) http.RoundTripper { return retryAfterTransport{next} }
+
+type retryAfterTransport struct{ next http.RoundTripper }
+
+// WrappedRoundTripper returns the transport below. It implements net.RoundTripperWrapper.
+func (t retryAfterTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// RoundTrip implements http.RoundTripper.
+func (t retryAfterTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	if err != nil {
+		return response, err
+	}
+	most := int(MaxRetryAfter / time.Second)
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > most {
+		response.Header.Set("Retry-After", strconv.Itoa(most))
+	}
+	return response, nil
 }

@@ -4,13 +4,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -55,4 +58,50 @@ func requireThrottled(t *testing.T, err error) {
 	require.True(t, suggested)
 	require.Equal(t, 30, seconds)
 	require.ErrorContains(t, err, "Too many requests, please try again later.")
+}
+
+// answers is a transport that answers the first request with a status and a Retry-After, and later ones with an object.
+type answers struct {
+	status, requests int
+	retryAfter       string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r}
+	if a.requests++; a.requests == 1 {
+		answer.StatusCode = a.status
+		answer.Header.Set("Retry-After", a.retryAfter)
+	}
+	answer.Body = io.NopCloser(strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"page"}}`))
+	return answer, nil
+}
+
+// TestLongRetryAfter: a proxy that has clients wait for an hour delays an apply for half a minute, and other waits are as the API server has them.
+func TestLongRetryAfter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status     int
+		retryAfter string
+		waits      time.Duration
+	}{
+		"Maintenance": {http.StatusServiceUnavailable, "3600", MaxRetryAfter},
+		"Throttled":   {http.StatusTooManyRequests, "3600", MaxRetryAfter},
+		"Overflow":    {http.StatusServiceUnavailable, "9223372036854775807", MaxRetryAfter},
+		"Usual":       {http.StatusTooManyRequests, "2", 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, err := New(&rest.Config{Host: "http://here", Transport: &answers{status: tc.status, retryAfter: tc.retryAfter}})
+				require.NoError(t, err)
+				began := time.Now()
+				resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+				_, err = c.Dynamic().Resource(resource).Namespace("shop").Patch(t.Context(), "page", types.ApplyPatchType, []byte("{}"), metav1.PatchOptions{FieldManager: "vidra/shop"})
+				require.NoError(t, err)
+				require.Equal(t, tc.waits, time.Since(began))
+			})
+		})
+	}
 }

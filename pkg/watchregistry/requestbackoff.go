@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vidra-operator/vidra/pkg/cluster"
 )
 
 // retrySchedules are the backoffs between two attempts of a failing request. Failures that
@@ -38,6 +40,7 @@ func newRequestBackoff() *requestBackoff { return &requestBackoff{woken: make(ch
 
 // failed records a failure. retryAfter is the wait that the API server asked for, or zero.
 func (b *requestBackoff) failed(reason Reason, retryAfter time.Duration) {
+	retryAfter = min(retryAfter, cluster.MaxRetryAfter) // an event of a WATCH has one, too
 	if b.reason != reason {
 		b.reason, b.backoff = reason, retrySchedules[reason]
 	}

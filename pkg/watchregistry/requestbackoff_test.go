@@ -56,6 +56,15 @@ func TestRequestBackoffGrows(t *testing.T) {
 	}
 }
 
+// TestRequestBackoffOfAProxy: a watch is resumed soon, although the last answer had clients wait for an hour.
+func TestRequestBackoffOfAProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRequestBackoff()
+		b.failed(ReasonUnavailable, time.Hour)
+		require.LessOrEqual(t, waited(t, b), time.Minute)
+	})
+}
+
 func TestRequestBackoffEndsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRequestBackoff()
