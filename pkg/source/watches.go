@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +28,8 @@ type Watches struct {
 	Kinds Kinds
 	// Changed is called with the owners of an object when its watch has begun, and when it is created, deleted, or has another revision.
 	Changed func(owners ...trigger.Owner)
+	// Everywhere reports that objects of all namespaces may be listed.
+	Everywhere bool
 
 	// mu guards the fields below.
 	mu    sync.Mutex
@@ -148,20 +149,6 @@ func (w *Watches) Revision(key Key) (revision string, known bool) {
 		return kept.revision, true
 	}
 	return "", true
-}
-
-// Latest returns the revision of a source as the API server has it, empty if it is absent. It asks with the rights of the watch, which may be behind.
-func (w *Watches) Latest(ctx context.Context, key Key) (revision string, err error) {
-	kind := w.Kinds[key.Kind]
-	list, err := kind.Requests(key.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selectorOf(key)})
-	if err != nil {
-		return "", err
-	}
-	err = meta.EachListItem(list, func(obj runtime.Object) error {
-		revision = kind.Revision(obj)
-		return nil
-	})
-	return revision, err
 }
 
 // selectorOf is the field selector of a source.

@@ -152,7 +152,7 @@ func (a *Finder) manifestOf(ctx context.Context, vr *v1alpha1.VidraResource) rea
 		a.mu.Unlock()
 		read := false
 		m.once.Do(func() {
-			m.reading = a.Named.read(ctx, vr)
+			m.reading = a.Named.read(ctx, vr, a.Named.Sources.Latest())
 			m.reading.objects() //nolint:errcheck // it is parsed here, so that the time counts from its end
 			m.ended, read = time.Now(), true
 		})

@@ -129,12 +129,12 @@ func (n *Named) Forget(name string) {
 // manifests, the most certain first. The API server had these VidraResources at since, or later. It fails if the LIST
 // fails: other VidraResources may have the objects, too.
 func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
-	receivers := map[object.Identity][]Receiver{}
+	receivers, latest := map[object.Identity][]Receiver{}, n.Sources.Latest()
 	err := n.visit(ctx, owner, since, func(vr *v1alpha1.VidraResource) {
 		if !vr.DeletionTimestamp.IsZero() {
 			return
 		}
-		named, parsed, err := n.naming(ctx, vr, n.read(ctx, vr), ids)
+		named, parsed, err := n.naming(ctx, vr, n.read(ctx, vr, latest), ids)
 		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !isAt(vr, at)}
 		for _, id := range ids {
 			if is := named(id); is || err != nil {
@@ -183,14 +183,15 @@ func (n *Named) visit(ctx context.Context, owner string, since time.Time, visit 
 // reading is the manifest of a VidraResource, which is read when its parts are first asked for, and parsed when its objects are. It is safe for
 // concurrent use.
 type reading struct {
+	latest  *source.Latest
 	parts   func() ([]desired.Part, error)
 	objects func() (*desired.Parsed, error)
 }
 
 // read returns the manifest of a VidraResource. Its objects are those of the parts that can be read.
-func (n *Named) read(ctx context.Context, vr *v1alpha1.VidraResource) reading {
+func (n *Named) read(ctx context.Context, vr *v1alpha1.VidraResource, latest *source.Latest) reading {
 	parts := sync.OnceValues(func() ([]desired.Part, error) { return n.partsOf(ctx, vr) })
-	return reading{parts, sync.OnceValues(func() (*desired.Parsed, error) {
+	return reading{latest, parts, sync.OnceValues(func() (*desired.Parsed, error) {
 		all, _ := parts()
 		return desired.Parse(vr, all)
 	})}
@@ -198,7 +199,7 @@ func (n *Named) read(ctx context.Context, vr *v1alpha1.VidraResource) reading {
 
 // Names reports whether a VidraResource has an object in its manifest, or may have.
 func (n *Named) Names(ctx context.Context, vr *v1alpha1.VidraResource, id object.Identity) bool {
-	return n.names(ctx, vr, n.read(ctx, vr), id)
+	return n.names(ctx, vr, n.read(ctx, vr, n.Sources.Latest()), id)
 }
 
 // names is Names for a manifest that may have been read before.
@@ -246,7 +247,7 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is readi
 	n.mu.Lock()
 	m, known := n.manifests[vr.Name]
 	n.mu.Unlock()
-	if known && n.current(ctx, m, vr) {
+	if known && n.current(ctx, m, vr, is.latest) {
 		return m.has, true, nil
 	}
 	if vr.RevisionTo() != 0 {
@@ -306,7 +307,7 @@ const readTimeout = 5 * time.Second
 
 // current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts. The API server is asked for these
 // where the watches show no change: they may be behind.
-func (n *Named) current(ctx context.Context, m manifest, vr *v1alpha1.VidraResource) bool {
+func (n *Named) current(ctx context.Context, m manifest, vr *v1alpha1.VidraResource, latest *source.Latest) bool {
 	if m.uid != vr.UID || m.generation != vr.Generation {
 		return false
 	}
@@ -321,7 +322,7 @@ func (n *Named) current(ctx context.Context, m manifest, vr *v1alpha1.VidraResou
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for _, key := range source.KeysOf(vr) {
-		if version, err := n.Sources.Latest(ctx, key); err != nil || version != m.sources[key] {
+		if version, err := latest.Revision(ctx, key); err != nil || version != m.sources[key] {
 			return false
 		}
 	}
