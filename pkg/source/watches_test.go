@@ -69,3 +69,16 @@ func TestWatchesTellTheBeginning(t *testing.T) {
 		w.Release(owner)
 	}
 }
+
+// TestRepeatedFailures: a watch that fails again and again has its VidraResources reconciled once, whatever the local port of the connection was.
+func TestRepeatedFailures(t *testing.T) {
+	one := &watched{}
+	cut := func(port int) error {
+		return fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.2:443: read: connection reset by peer", port)
+	}
+	require.True(t, one.note(cut(41000)))
+	require.False(t, one.note(cut(41001)))
+	require.True(t, one.note(apierrors.NewServiceUnavailable("later")), "it fails otherwise")
+	require.True(t, one.note(nil))
+	require.False(t, one.note(nil))
+}

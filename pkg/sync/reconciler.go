@@ -14,6 +14,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/source/infrahub"
 )
 
@@ -163,7 +164,7 @@ func (r *result) noteProblem(p *problem) {
 func failed(err error) result {
 	e, is := errors.AsType[*infrahub.Error](err)
 	if !is {
-		e = &infrahub.Error{Reason: v1alpha1.SyncReasonWriteFailed, Message: err.Error()}
+		e = &infrahub.Error{Reason: v1alpha1.SyncReasonWriteFailed, Message: display.WithoutPort(err.Error())}
 	}
 	return result{failure: e, retryAfter: e.RetryAfter}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -39,7 +40,7 @@ func textOf(err error, known ownership.Disclosure) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && known.Withholds() {
 		return reasonOf(err)
 	}
-	return strings.Join(strings.Fields(err.Error()), " ")
+	return strings.Join(strings.Fields(display.WithoutPort(err.Error())), " ")
 }
 
 // secretNamespaceOf returns the namespace of Secrets with manifests. It is the namespace of the operator, unless the operator,

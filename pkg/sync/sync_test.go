@@ -545,7 +545,7 @@ func TestSourceLeavesTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := watch.NewFakeWithChanSize(10, false)
 		informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-			ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return &v1alpha1.VidraResourceList{}, nil },
+			ListFunc: func(metav1.ListOptions) (runtime.Object, error) { return &v1alpha1.VidraResourceList{}, nil },
 			WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
 				if o.SendInitialEvents != nil {
 					return nil, apierrors.NewBadRequest("lists are not streamed")
@@ -584,4 +584,14 @@ func TestSourceLeavesTheCache(t *testing.T) {
 		end()
 		synctest.Wait()
 	})
+}
+
+// TestRepeatedSyncFailures: the status of syncs that fail in the same way stays the same, whatever the local port of the connection was.
+func TestRepeatedSyncFailures(t *testing.T) {
+	is := &v1alpha1.InfrahubSync{}
+	status := func(port int) v1alpha1.InfrahubSyncStatus {
+		return conclude(is, failed(fmt.Errorf("list VidraResources: read tcp 10.0.0.1:%d->10.0.0.2:443: read: connection reset by peer", port)), time.Time{})
+	}
+	is.Status = status(41000)
+	require.Equal(t, is.Status, status(41001))
 }

@@ -2,6 +2,7 @@ package watchregistry
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -295,4 +296,18 @@ func TestAuditRunsEveryMinute(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 2, r.audits.Load())
 	})
+}
+
+// TestRepeatedWatchFailures: the message of a watch that fails in the same way stays the same, whatever the local port of the connection was.
+func TestRepeatedWatchFailures(t *testing.T) {
+	t.Parallel()
+	r := newTestRegistry(t, Options{})
+	w := &watch{registry: r, key: configMapsV1, ctx: t.Context(), stats: newStats(), phase: phase{state: Starting}}
+	message := func(port int) string {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		w.transitionLocked(failed, ReasonUnavailable, fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.2:443: read: connection reset by peer", port))
+		return w.message
+	}
+	require.Equal(t, message(41000), message(41001))
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // probeBackoff spaces the requests to discovery for a resource that is unserved. It is
@@ -262,7 +264,7 @@ func (w *watch) transitionLocked(what event, reason Reason, err error) {
 	case w.phase.reason == "":
 		w.message = ""
 	case err != nil:
-		w.message = err.Error()
+		w.message = display.WithoutPort(err.Error())
 	}
 	if w.phase.displayState() != before.displayState() {
 		w.since = time.Now()

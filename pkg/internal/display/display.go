@@ -4,6 +4,7 @@ package display
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -60,3 +61,9 @@ func Plural(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// localPort is the local end of a connection in an error of the network.
+var localPort = regexp.MustCompile(`\S+:\d+->`)
+
+// WithoutPort removes the local end of a connection from the text of an error. It differs each time, and repeated errors have equal texts.
+func WithoutPort(text string) string { return localPort.ReplaceAllString(text, "") }

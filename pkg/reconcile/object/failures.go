@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -200,10 +199,6 @@ func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownershi
 	}
 }
 
-// localPort is the local end of a connection in an error of the network. It differs each
-// time, and is removed so that repeated errors have equal texts.
-var localPort = regexp.MustCompile(`\S+:\d+->`)
-
 // WithoutValues returns an error with the text of Message. It wraps err.
 func WithoutValues(err error, known ownership.Disclosure) error {
 	if err == nil {
@@ -229,7 +224,7 @@ func Message(err error, known ownership.Disclosure) string {
 	if !errors.As(err, &status) || !known.Withholds() || ownership.QuotesNothing(err) {
 		text := invalidText(err, known)
 		if text == "" {
-			text = schemaText(misfitText(localPort.ReplaceAllString(known.Redact(err.Error()), "")))
+			text = schemaText(misfitText(display.WithoutPort(known.Redact(err.Error()))))
 		}
 		return display.Truncate(text, MaxMessage)
 	}
