@@ -78,6 +78,8 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 		}
 	} else {
 		p.state.plan.Destination, p.state.plan.Former = plan.Destination{}, plan.Destination{}
+		// A VidraResource of this name may have gone without a reconcile, as without its finalizer.
+		p.reconciler.clusters.Remove(p.plan.Settings.Claimant.Owner, p.reconciler.forgetCluster)
 	}
 	p.applier.Destination, p.applier.Settings.Allowed = destination, scope
 	var why *object.Failure

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // TestIsAway asks for clusters when there is no place for another pass.
@@ -19,4 +21,20 @@ func TestIsAway(t *testing.T) {
 	_, err := r.Remotes.Get(server)
 	require.NoError(t, err)
 	require.True(t, r.destinations().IsAway(server), "there is no kubeconfig")
+}
+
+// TestLocalAfterRemote: a VidraResource of the local cluster has nothing of the remote one of its name that was gone without a reconcile.
+func TestLocalAfterRemote(t *testing.T) {
+	t.Parallel()
+	const server = "https://example.com:6443"
+	l := newLab(t, colors("a"))
+	l.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{})
+	_, _, err := l.destinations().Find(faulty, server)
+	require.NoError(t, err)
+	require.Equal(t, server, l.clusters.Of(faulty))
+	p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
+	defer p.state.lane.leave()
+	require.Nil(t, p.connect(t.Context()))
+	require.Empty(t, l.clusters.Of(faulty), "places and Events are those of the local cluster")
+	require.Nil(t, l.Remotes.Find(server), "it is forgotten with its last VidraResource")
 }
