@@ -545,8 +545,10 @@ func TestSourceLeavesTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := watch.NewFakeWithChanSize(10, false)
 		informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-			ListFunc: func(metav1.ListOptions) (runtime.Object, error) { return &v1alpha1.VidraResourceList{}, nil },
-			WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				return &v1alpha1.VidraResourceList{}, nil
+			},
+			WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				if o.SendInitialEvents != nil {
 					return nil, apierrors.NewBadRequest("lists are not streamed")
 				}
