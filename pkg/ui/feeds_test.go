@@ -201,3 +201,37 @@ func TestKindWithoutAnswer(t *testing.T) {
 		time.Sleep(linger + time.Second)
 	})
 }
+
+// TestNamespaceAfterRefusal: a page whose user may not watch all namespaces watches the namespace of an object that its VidraResource gets later.
+func TestNamespaceAfterRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := fakeServer()
+		client.PrependReactor("list", "configmaps", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+			return action.GetNamespace() == "", nil, apierrors.NewForbidden(configMaps.GroupResource(), "", errors.New("no right"))
+		})
+		page := &openTopic{ctx: t.Context(), feeds: map[feedSpec]func(){}, objects: map[object.Identity]bool{}}
+		s.observers.topics["page"] = page
+		follow := func(namespace string) {
+			s.observers.mu.Lock()
+			id := object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: namespace, Name: "settings"}
+			page.objects[id], s.observers.all[id] = true, &observed{users: 1, owners: []*observer{{id: id, gvr: configMaps, asked: true}}}
+			s.observers.followLocked(page, objectFeed(configMaps, ""), namespace)
+			s.observers.mu.Unlock()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			s.observers.mu.Lock()
+			defer s.observers.mu.Unlock()
+			require.NotNil(t, page.feeds[objectFeed(configMaps, namespace)], namespace)
+		}
+		defer time.Sleep(linger + time.Second)
+		defer func() {
+			for _, end := range page.feeds {
+				end()
+			}
+		}()
+		follow("shop")
+		follow("soon")
+		time.Sleep(linger + time.Second)
+		follow("late")
+	})
+}

@@ -485,9 +485,12 @@ func (o *observers) refused(spec feedSpec, _ error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, t := range o.topics {
-		if t.feeds[spec] == nil {
+		end := t.feeds[spec]
+		if end == nil {
 			continue
 		}
+		delete(t.feeds, spec) // a later object asks for it again, once the refusal is forgotten
+		end()
 		for id := range t.objects {
 			if slices.ContainsFunc(o.all[id].owners, func(w *observer) bool { return w.gvr == spec.gvr }) {
 				o.followLocked(t, spec, id.Namespace)
