@@ -146,12 +146,13 @@ func (a *Finder) manifestOf(ctx context.Context, vr *v1alpha1.VidraResource) rea
 		}
 		m := a.manifests[vr.Name]
 		if m == nil {
-			m = &manifestRead{uid: vr.UID, generation: vr.Generation}
+			m = &manifestRead{}
 			a.manifests[vr.Name] = m
 		}
 		a.mu.Unlock()
 		read := false
-		m.once.Do(func() {
+		m.once.Do(func() { // by the first of several conflicts, which may know an earlier or a later generation
+			m.uid, m.generation = vr.UID, vr.Generation
 			m.reading = a.Named.read(ctx, vr, a.Named.Sources.Latest())
 			m.reading.objects() //nolint:errcheck // it is parsed here, so that the time counts from its end
 			m.ended, read = time.Now(), true

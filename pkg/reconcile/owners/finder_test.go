@@ -16,6 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -299,4 +300,25 @@ func TestConflictsShareAReading(t *testing.T) {
 		require.Equal(t, "again", conflict(), "another generation has another manifest")
 		require.Equal(t, 3, reads)
 	})
+}
+
+// TestConflictsOfTwoGenerations: of two conflicts at the same time, one knows an earlier generation than the other, and the one that asked first may read later.
+func TestConflictsOfTwoGenerations(t *testing.T) {
+	t.Parallel()
+	a := &Finder{Named: &Named{Sources: &source.Watches{}}}
+	of := func(generation int64, text string) *v1alpha1.VidraResource {
+		api := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: text}}
+		api.Name, api.UID, api.Generation = "api", "1", generation
+		return api
+	}
+	page := object.IdentityIn(fixture.LiveConfigMap("a", nil))
+	text := strings.ReplaceAll(fixture.ConfigMapText, "name: page", "name: page\n  namespace: shop")
+	before, after := of(1, strings.ReplaceAll(text, "page", "other")), of(2, text)
+	asked := &manifestRead{uid: after.UID, generation: after.Generation} // by the conflict with the later generation, which has not read it yet
+	a.manifests = map[string]*manifestRead{"api": asked}
+	require.Nil(t, a.manifestOf(t.Context(), before).wanted(page))
+	require.Equal(t, before.Generation, asked.generation, "it is the reading of this generation")
+	is := a.manifestOf(t.Context(), after)
+	require.NotNil(t, is.wanted(page))
+	require.True(t, a.Named.names(t.Context(), after, is, page))
 }
