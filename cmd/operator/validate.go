@@ -85,7 +85,7 @@ func (o *options) validate() error {
 		refuse(publishFlag, fmt.Sprintf("%q", o.publishAddress), "the archives need the namespace of the operator: outside of a Pod, give it --leader-election-namespace")
 	}
 	if _, known := o.credentialsNamespace(); o.infrahub && !known {
-		refuse("infrahub-credentials-namespace", `""`, "it is the namespace of the operator, which is unknown outside of a Pod: name one, or give * for all namespaces")
+		refuse("infrahub-credentials-namespace", `""`, "it is the namespace of the operator, which is unknown outside of a Pod: name one, give * for all namespaces, or set --infrahub=false if there is no Infrahub")
 	}
 	for _, a := range []struct{ flag, value, none string }{
 		{"metrics-bind-address", o.metricsAddress, "0"}, {"health-probe-bind-address", o.probeAddress, "0"}, {webhookFlag, o.webhookAddress, ""}, {publishFlag, o.publishAddress, ""},
