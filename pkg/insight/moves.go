@@ -23,6 +23,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -118,13 +119,13 @@ func (m *moves) former(ctx context.Context, to, at string, id object.Identity, l
 }
 
 // partsOf reads the parts of the manifest of a VidraResource. It fails with those that it has read if others may exist.
-func (m *moves) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error) {
+func (m *moves) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, _ func(source.Key) bool) ([]desired.Part, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, read := m.contents[vr.Name]
 	if !read {
 		var refused, err error
-		c.parts, refused, err = desired.AvailableParts(ctx, m.client.sources, m.client.dynamic, cluster.Scope{}, vr)
+		c.parts, refused, err = desired.AvailableParts(ctx, m.client.sources, m.client.dynamic, cluster.Scope{}, vr, nil)
 		if c.unread = refused; err != nil {
 			c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
 		}

@@ -309,12 +309,12 @@ func (s *ownerState) identities(vr *v1alpha1.VidraResource) []object.Identity {
 
 // partsOf reads the parts of the manifest of a VidraResource that exist, as its account. It needs no part of one
 // for which no request is sent.
-func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error) {
+func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, absent func(source.Key) bool) ([]desired.Part, error) {
 	client, _, why := r.accounts().ClientOf(ctx, vr, r.Local)
 	if why != nil {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}
-	parts, _, err := desired.AvailableParts(ctx, r.sources.Kinds, client, r.LocalScope, vr) // the parts that it may not read name no object that is applied
+	parts, _, err := desired.AvailableParts(ctx, r.sources.Kinds, client, r.LocalScope, vr, absent) // the parts that it may not read name no object that is applied
 	return parts, err
 }
 

@@ -21,8 +21,9 @@ func InlinePart(vr *v1alpha1.VidraResource) Part {
 }
 
 // AvailableParts returns the parts of the manifest of a VidraResource that exist and that client may read. refused is the
-// answer for the parts that are forbidden to client; nil if it may read all of them. It fails if a part may exist and is unreadable now.
-func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource) (
+// answer for the parts that are forbidden to client; nil if it may read all of them. absent reports that a source is known to be
+// absent, which saves the request; optional. It fails if a part may exist and is unreadable now.
+func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Interface, scope cluster.Scope, vr *v1alpha1.VidraResource, absent func(source.Key) bool) (
 	parts []Part, refused, err error,
 ) {
 	parts = []Part{InlinePart(vr)}
@@ -38,6 +39,9 @@ func AvailableParts(ctx context.Context, kinds source.Kinds, client dynamic.Inte
 		}
 		if key.Namespace == "" || scope.Namespace(key.Namespace) != nil {
 			continue // without a namespace, the manifest is invalid
+		}
+		if absent != nil && !source.IsArtifact(key.Kind) && absent(key) {
+			continue
 		}
 		content, err := kinds.Fetch(ctx, source.Request{
 			Client: client, Key: key, Parts: source.PartsOf(vr, key), Namespace: vr.Spec.Destination.Namespace, Kustomize: vr.Spec.Kustomize, Variables: vars,

@@ -273,7 +273,7 @@ func TestConflictsShareAReading(t *testing.T) {
 		a := &Finder{
 			Claimant: Claimant{Owner: trigger.Owner{Name: "web"}, Manager: "vidra/web"}, Index: trigger.NewIndex(),
 			VidraResources: &fixture.CacheOf{All: map[string]*v1alpha1.VidraResource{"api": api}},
-			Named: &Named{Sources: &source.Watches{}, Parts: func(context.Context, *v1alpha1.VidraResource) ([]desired.Part, error) {
+			Named: &Named{Sources: &source.Watches{}, Parts: func(context.Context, *v1alpha1.VidraResource, func(source.Key) bool) ([]desired.Part, error) {
 				reads++
 				time.Sleep(2 * manifestFor) // a large one
 				return []desired.Part{desired.NewPart("source", strings.NewReplacer("hello", greeting, "name: page", "name: page\n  namespace: shop").Replace(fixture.ConfigMapText), false)}, nil

@@ -35,8 +35,9 @@ type Named struct {
 	Sources *source.Watches
 	// Preview returns the VidraResources as they would be, instead of the VidraResources of the API server; optional.
 	Preview func(ctx context.Context) ([]*v1alpha1.VidraResource, error)
-	// Parts reads the parts of a manifest. It fails if one may exist and is unreadable now, with those that it has read.
-	Parts func(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error)
+	// Parts reads the parts of a manifest, without a request for the sources that are absent. It fails if one may exist and is unreadable now, with
+	// those that it has read.
+	Parts func(ctx context.Context, vr *v1alpha1.VidraResource, absent func(source.Key) bool) ([]desired.Part, error)
 
 	// mu guards manifests, and the making of listing.
 	mu sync.Mutex
@@ -190,7 +191,7 @@ type reading struct {
 
 // read returns the manifest of a VidraResource. Its objects are those of the parts that can be read.
 func (n *Named) read(ctx context.Context, vr *v1alpha1.VidraResource, latest *source.Latest) reading {
-	parts := sync.OnceValues(func() ([]desired.Part, error) { return n.partsOf(ctx, vr) })
+	parts := sync.OnceValues(func() ([]desired.Part, error) { return n.partsOf(ctx, vr, latest) })
 	return reading{latest, parts, sync.OnceValues(func() (*desired.Parsed, error) {
 		all, _ := parts()
 		return desired.Parse(vr, all)
@@ -293,13 +294,19 @@ func ofRevision(vr *v1alpha1.VidraResource) (has func(object.Identity) bool, err
 }
 
 // partsOf returns the parts of the manifest of a VidraResource.
-func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource) ([]desired.Part, error) {
+func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, latest *source.Latest) ([]desired.Part, error) {
 	if len(vr.Spec.ManifestFrom) == 0 {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return n.Parts(ctx, vr)
+	return n.Parts(ctx, vr, func(key source.Key) bool { // one request may have the answers for many VidraResources
+		if revision, known := n.Sources.Revision(key); !known || revision != "" {
+			return false
+		}
+		revision, err := latest.Revision(ctx, key)
+		return err == nil && revision == ""
+	})
 }
 
 // readTimeout is the time for the parts of one other VidraResource: the server of an artifact, which may be one of another tenant, takes its own.
