@@ -33,7 +33,7 @@ var docsNotRun = map[string]string{
 	`^(\w+=\S+ )?go (test|run) `: "runs tests in a test, or takes minutes",
 	` port-forward `:             "no node runs the Pod",
 	` scale deployment/\$FIRST `: "the first operator is not installed",
-	`^curl `:                     "needs the port-forward",
+	`(^|[|] )curl `:              "needs the port-forward",
 	`^vidra create `:             "its files are an example, TestCreate has some",
 	`^vidra dev `:                "it runs until it is interrupted: TestDev",
 	`^vidra drill `:              "the sample has no sentinel; TestDrill runs it",
