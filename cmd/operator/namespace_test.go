@@ -26,7 +26,7 @@ func TestKubeconfigNamespace(t *testing.T) {
 	}
 }
 
-// TestCredentialsNamespace: what limits the operator limits the credentials of Infrahub servers, too, and an unknown namespace is not all of
+// TestCredentialsNamespace: the limits of the operator hold for the credentials of Infrahub servers, too, and an unknown namespace is not all of
 // them.
 func TestCredentialsNamespace(t *testing.T) {
 	cases := map[string]struct {

@@ -220,7 +220,7 @@ func revertEvents(owner corev1.ObjectReference, change Change) []Event {
 	end := keepBegin + cmp.Or(change.Place, "the manifest of "+Name(owner))
 	corrected := Event{
 		Type: normal, Reason: ReasonDriftCorrected, Action: ActionRestore, Note: change.name() + ": " + what,
-		Variant: variantOf(what, end), // other values are another series; what has no withheld ones
+		Variant: variantOf(what, end), // other values are another series; withheld ones are left out
 	}
 	if change.Place != "" && len(corrected.Note)+len(end) <= MaxNote {
 		corrected.Note += end

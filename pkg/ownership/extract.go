@@ -42,7 +42,7 @@ func (x *extractor) value(below fieldsV1, live any) (any, bool) {
 		if len(below) > 0 {
 			return x.mapping(below, at)
 		}
-		if anyBelow(&x.others, x.path) { // it was applied empty, and what is in it is of others
+		if anyBelow(&x.others, x.path) { // it was applied empty, and its content is of others
 			return map[string]any{}, true
 		}
 	case []any:

@@ -50,7 +50,7 @@ type search struct {
 	lastApplied time.Time
 	// appliers are the managers with Prefix that have one now.
 	appliers sets.Set[string]
-	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit, and authors those of them that
+	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit, and authors the owners that
 	// are searched for the author of a change.
 	entries, owners, authors []*entry
 	// editors are the entries of the managers that may have made the edit.

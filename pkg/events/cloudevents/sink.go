@@ -124,7 +124,7 @@ func checkSink(sink string) (string, error) {
 // dropped and counted.
 func (c *Sink) Record(all []events.Event) {
 	for _, e := range all {
-		// The one on an object repeats the one that regards the VidraResource, whose subject is the object. Other kinds are those of syncs.
+		// An Event on an object repeats its twin on the VidraResource, whose subject is the object. Events of other kinds are about syncs.
 		if e.OnObject || e.Regarding.Kind != v1alpha1.Kind {
 			continue
 		}

@@ -23,7 +23,7 @@ type Located struct {
 }
 
 // Parsed is a manifest whose objects are found by their identities. It need not know how the kinds are served: an object without
-// a namespace has the identity in the default namespace, and the one without a namespace. It is safe for concurrent use.
+// a namespace has two identities: in the default namespace, and in none. It is safe for concurrent use.
 type Parsed struct {
 	parts []Part
 	// objects has the first object of each identity.

@@ -128,9 +128,9 @@ func (a *Finder) Conflicting(ctx context.Context, key trigger.ObjectKey, live *u
 // manifestFor is the time for which a manifest counts that was read for another conflict: thousands of objects may conflict with one VidraResource.
 const manifestFor = time.Second
 
-// manifestRead is a manifest that was read for a conflict.
+// manifestRead is the manifest of a generation that was read last for a conflict.
 type manifestRead struct {
-	once       sync.Once
+	mu         sync.Mutex
 	uid        types.UID
 	generation int64
 	ended      time.Time
@@ -139,33 +139,24 @@ type manifestRead struct {
 
 // manifestOf returns the manifest of a VidraResource, as it was read at most manifestFor ago. Conflicts at the same time share one reading.
 func (a *Finder) manifestOf(ctx context.Context, vr *v1alpha1.VidraResource) reading {
-	for {
-		a.mu.Lock()
-		if a.manifests == nil {
-			a.manifests = map[string]*manifestRead{}
-		}
-		m := a.manifests[vr.Name]
-		if m == nil {
-			m = &manifestRead{}
-			a.manifests[vr.Name] = m
-		}
-		a.mu.Unlock()
-		read := false
-		m.once.Do(func() { // by the first of several conflicts, which may know an earlier or a later generation
-			m.uid, m.generation = vr.UID, vr.Generation
-			m.reading = a.Named.read(ctx, vr, a.Named.Sources.Latest())
-			m.reading.objects() //nolint:errcheck // it is parsed here, so that the time counts from its end
-			m.ended, read = time.Now(), true
-		})
-		if m.uid == vr.UID && m.generation == vr.Generation && (read || time.Since(m.ended) < manifestFor) {
-			return m.reading
-		}
-		a.mu.Lock()
-		if a.manifests[vr.Name] == m {
-			delete(a.manifests, vr.Name)
-		}
-		a.mu.Unlock()
+	a.mu.Lock()
+	if a.manifests == nil {
+		a.manifests = map[string]*manifestRead{}
 	}
+	m := a.manifests[vr.Name]
+	if m == nil {
+		m = &manifestRead{}
+		a.manifests[vr.Name] = m
+	}
+	a.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.uid != vr.UID || m.generation != vr.Generation || time.Since(m.ended) >= manifestFor {
+		m.reading = a.Named.read(ctx, vr, a.Named.Sources.Latest())
+		m.reading.objects() //nolint:errcheck // it is parsed here, so that the time counts from its end
+		m.uid, m.generation, m.ended = vr.UID, vr.Generation, time.Now()
+	}
+	return m.reading
 }
 
 // CoOwners returns the other VidraResources that own an object. The marks on the object,
