@@ -158,6 +158,10 @@ func (e *extension) handler(t *testing.T) http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/apis/") { // the OpenAPI of the cluster waits for the one of each extension
+			http.NotFound(w, r)
+			return
+		}
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/things") && e.unlisted.Load() {
 			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 			return
