@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -155,7 +156,7 @@ func TestDefinitionWithObjectsOfOthers(t *testing.T) {
 }
 
 // TestForcedDefinitionWithContents changes an immutable field of a CustomResourceDefinition with spec.force and allow-recreate: it is
-// replaced unless it holds objects that stay, as before any other deletion of it.
+// replaced unless it holds objects that stay, as before any other deletion of it. It is replaced soon after these are gone.
 func TestForcedDefinitionWithContents(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -164,22 +165,30 @@ func TestForcedDefinitionWithContents(t *testing.T) {
 		fill    func(t *testing.T, ns string, thing *unstructured.Unstructured)
 		block   bool
 		blocked string
+		// free ends that.
+		free func(t *testing.T, ns string, thing *unstructured.Unstructured)
 	}{
-		"empty": {"nothing is lost", func(*testing.T, string, *unstructured.Unstructured) {}, true, ""},
+		"empty": {"nothing is lost", func(*testing.T, string, *unstructured.Unstructured) {}, true, "", nil},
 		"unmanaged": {"the default is to delete them", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
 			require.NoError(t, admin.Create(t.Context(), thing))
-		}, false, ""},
+		}, false, "", nil},
 		"unmanaged, Block": {"spec.unmanagedContents", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
 			require.NoError(t, admin.Create(t.Context(), thing))
-		}, true, "it holds 1 unmanaged objects"},
+		}, true, "it holds 1 unmanaged objects", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
+			require.NoError(t, admin.Delete(t.Context(), thing.DeepCopy()))
+		}},
 		"kept": {"the annotation keep", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
 			thing.SetAnnotations(map[string]string{v1alpha1.KeepAnnotation: "true"})
 			require.NoError(t, admin.Create(t.Context(), thing))
-		}, false, "with the annotation keep"},
+		}, false, "with the annotation keep", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
+			require.NoError(t, mergePatch(thing, `{"metadata":{"annotations":null}}`))
+		}},
 		"of another": {"another VidraResource owns one", func(t *testing.T, ns string, thing *unstructured.Unstructured) {
 			newVidraResource(t, ns, "apiVersion: "+thing.GetAPIVersion()+"\nkind: Thing\nmetadata:\n  name: thing\n", named(ns+"-other"))
 			awaitReady(t, ns+"-other")
-		}, false, "of VidraResource "},
+		}, false, "of VidraResource ", func(t *testing.T, ns string, _ *unstructured.Unstructured) {
+			require.NoError(t, deleteVidraResource(t.Context(), ns+"-other"))
+		}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +223,8 @@ func TestForcedDefinitionWithContents(t *testing.T) {
 				awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "spec.scope", tt.blocked)
 				require.Equal(t, uid, get(t, crd).GetUID(), tt.reason)
 				require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
-				return
+				time.Sleep(20 * time.Second) // longer than the attempts of a backoff
+				tt.free(t, ns, thing)
 			}
 			awaitReady(t, ns)
 			require.NotEqual(t, uid, get(t, crd).GetUID(), tt.reason)

@@ -260,7 +260,21 @@ var refusals = map[string]struct {
 			_ = admin.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inner}})
 		})
 		setManifest(t, ns, configMap("other", "hello"))
-	}, nil},
+	}, func(t *testing.T, ns string) {
+		t.Helper()
+		require.NoError(t, admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns + "-inner", Name: "mine"}}))
+	}},
+	"NamespaceWithContentsOfAnother": {v1alpha1.ReasonDeletionBlocked, func(t *testing.T, ns string) {
+		t.Helper()
+		newVidraResource(t, ns, manifests(namespaced(ns+"-inner"), configMap("other", "hello")))
+		awaitReady(t, ns)
+		newVidraResource(t, ns+"-inner", manifests(configMap("page", "hello"), configMap("other", "hello")), named(ns+"-second"))
+		awaitReady(t, ns+"-second")
+		setManifest(t, ns, configMap("other", "hello"))
+	}, func(t *testing.T, ns string) {
+		t.Helper()
+		require.NoError(t, deleteVidraResource(t.Context(), ns+"-second"))
+	}},
 	"Suspended": {v1alpha1.ReasonSuspended, func(t *testing.T, ns string) {
 		t.Helper()
 		newVidraResource(t, ns, configMap("page", "hello"), func(v *v1alpha1.VidraResource) { v.Spec.Suspend = true })

@@ -93,7 +93,7 @@ func TestReleaseWhileDiscoveryAnswers(t *testing.T) {
 // TestEnsureKeepsOneStatus requires that the statuses take no memory for each key of the same watch:
 // an owner asks for the watch of each of its objects, and keeps the statuses.
 func TestEnsureKeepsOneStatus(t *testing.T) {
-	const objects = 10_000
+	const objects = 100_000
 	r := newTestRegistry(t, Options{Linger: -1})
 	want := slices.Repeat([]Key{configMapsV1}, objects)
 	var before, after runtime.MemStats
@@ -101,7 +101,7 @@ func TestEnsureKeepsOneStatus(t *testing.T) {
 	statuses := r.Ensure(Owner{Name: "one"}, want)
 	runtime.ReadMemStats(&after)
 	require.Len(t, statuses, 1)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(objects), "in bytes")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(objects), "in bytes: goroutines of other tests take some, too")
 }
 
 // freeMutex fails the test when the registry's mutex cannot be had while a

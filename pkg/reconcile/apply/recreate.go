@@ -24,10 +24,15 @@ type immutable struct {
 	text string
 	// timed reports a reason that ends by time.
 	timed bool
+	// cause is a part of the reason, or nil.
+	cause error
 }
 
 // Error implements error.
 func (i *immutable) Error() string { return i.text }
+
+// Unwrap returns the cause.
+func (i *immutable) Unwrap() error { return i.cause }
 
 // Lasts reports whether the refusal lasts until something changes: break-glass ends by itself.
 func (i *immutable) Lasts() bool { return !i.timed }
@@ -104,8 +109,10 @@ type Replacement struct {
 func (r *Replacement) Blocked() error {
 	live, entry, d := r.Live, r.Entry, r.Object
 	why := func(text string, args ...any) error {
-		return &immutable{text: fmt.Sprintf("%s. It is not deleted and created again: %s", r.Refusal, fmt.Sprintf(text, args...))}
+		cause := fmt.Errorf(text, args...)
+		return &immutable{text: fmt.Sprintf("%s. It is not deleted and created again: %s", r.Refusal, cause), cause: cause}
 	}
+	keeps, occupied := r.Inside.Keeps(), r.Inside.Blocked(r.Settings.UnmanagedContents)
 	switch {
 	case r.Drift:
 		return &immutable{text: fmt.Sprintf("%s. Another user set it, when the object was created again, for example. %s", r.Refusal, r.afterEdit())}
@@ -117,10 +124,10 @@ func (r *Replacement) Blocked() error {
 		return why("another VidraResource owns the object, too")
 	case object.HoldsData(d.ID.GroupKind) && !allowsRecreate(live) && !allowsRecreate(d.Unstructured()):
 		return why("a %s holds data, which is lost then, and lacks the annotation %s: \"true\". %s", d.ID.Kind, v1alpha1.AllowRecreateAnnotation, r.Refusal.Advice())
-	case r.Inside.Kept.Count > 0:
-		return why("it holds %s with the annotation keep", r.Inside.Kept)
-	case r.Inside.Blocked(r.Settings.UnmanagedContents) != "":
-		return why("%s", r.Inside.Blocked(r.Settings.UnmanagedContents))
+	case keeps != nil:
+		return why("%w", keeps)
+	case occupied != nil:
+		return why("%w", occupied)
 	case policy.AsksToStay(live) || policy.AsksToStay(d.Unstructured()):
 		return why("it has the annotation %s: \"true\". Remove that from the manifest and from the object, fix the manifest, or delete the object", v1alpha1.KeepAnnotation)
 	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == d.Configuration && entry.Recreated.UID != string(live.GetUID()):

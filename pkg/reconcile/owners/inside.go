@@ -1,6 +1,7 @@
 package owners
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,12 +34,16 @@ type Inside struct {
 
 // Some are the first of several objects, and the number of all.
 type Some struct {
+	first trigger.ObjectKey
 	names []string
 	Count int
 }
 
-func (s *Some) add(name string) {
-	if s.Count++; len(s.names) < maxNamed {
+func (s *Some) add(m Member, name string) {
+	if s.Count++; s.Count == 1 {
+		s.first = m.Key
+	}
+	if len(s.names) < maxNamed {
 		s.names = append(s.names, name)
 	}
 }
@@ -54,6 +59,7 @@ func (s Some) String() string {
 
 // Member is an object in a container that is removed.
 type Member struct {
+	Key     trigger.ObjectKey
 	Content cluster.Content
 	// Of is the end of messages about its owners, without the owner of the container, or empty.
 	Of string
@@ -66,11 +72,11 @@ func (i *Inside) Add(m Member) {
 	switch name := m.id().String(); {
 	case m.Content.DeletionTimestamp != nil:
 	case m.Content.Annotations[v1alpha1.KeepAnnotation] == "true":
-		i.Kept.add(name)
+		i.Kept.add(m, name)
 	case m.Of != "":
-		i.Owned.add(name + m.Of)
+		i.Owned.add(m, name+m.Of)
 	case !m.Ours && len(m.Content.OwnerReferences) == 0 && !isNamespaceDefault(m.Content):
-		i.Unmanaged.add(name)
+		i.Unmanaged.add(m, name)
 	}
 }
 
@@ -88,16 +94,36 @@ func (m Member) identified() *unstructured.Unstructured {
 	return u
 }
 
-// Blocked returns the reason to keep a container with these contents: empty if it goes. unmanaged is the policy for
+// Occupied is the reason to keep a container: it holds Object, which a user has to remove first.
+type Occupied struct {
+	Object trigger.ObjectKey
+	text   string
+}
+
+// Error implements error.
+func (o *Occupied) Error() string { return o.text }
+
+// KeptMembers ends the texts about a container that stays for objects with the annotation keep.
+const KeptMembers = " with the annotation keep"
+
+// Keeps returns the reason to keep a container with objects that have the annotation keep, or nil.
+func (i Inside) Keeps() *Occupied {
+	if i.Kept.Count == 0 {
+		return nil
+	}
+	return &Occupied{i.Kept.first, "it holds " + i.Kept.String() + KeptMembers}
+}
+
+// Blocked returns the reason to keep a container with these contents: nil if it goes. unmanaged is the policy for
 // unmanaged objects in it. Objects with the annotation keep are ignored: they are kept with their container.
-func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) string {
+func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) *Occupied {
 	switch {
 	case i.Owned.Count > 0:
-		return "it holds " + i.Owned.String()
+		return &Occupied{i.Owned.first, "it holds " + i.Owned.String()}
 	case unmanaged == v1alpha1.UnmanagedBlock && i.Unmanaged.Count > 0:
-		return fmt.Sprintf("it holds %d unmanaged objects, and spec.unmanagedContents is Block: %s", i.Unmanaged.Count, i.Unmanaged)
+		return &Occupied{i.Unmanaged.first, fmt.Sprintf("it holds %d unmanaged objects, and spec.unmanagedContents is Block: %s", i.Unmanaged.Count, i.Unmanaged)}
 	}
-	return ""
+	return nil
 }
 
 // isNamespaceDefault reports whether Kubernetes makes an object in each namespace, or records the history of others in it.
@@ -141,13 +167,12 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 	var failed error // the first failure: the others have the same cause
 	lookup := a.lookup()
 	err := visitContents(ctx, at, container, func(content cluster.Content) {
+		m := Member{Content: content, Key: trigger.ObjectKey{Cluster: at.Name(), GVR: content.GVR, Namespace: content.Namespace, Name: content.Name}}
 		var others []string
-		var ours bool
 		if failed == nil {
-			others, ours, failed = a.ownersOf(ctx, at, content, lookup.next())
+			others, m.Ours, failed = a.ownersOf(ctx, m, lookup.next())
 		}
-		content.ManagedFields = nil // the largest part of an object that is kept until all are known
-		m := Member{Content: content, Ours: ours}
+		m.Content.ManagedFields = nil // the largest part of an object that is kept until all are known
 		if len(others) > 0 {
 			m.Of = " of " + strings.Join(others, " and ")
 		}
@@ -156,6 +181,9 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 	if err = errors.Join(err, failed); err == nil {
 		err = a.findReceivers(ctx, at, members)
 	}
+	slices.SortFunc(members, func(a, b Member) int { // the same ones are named each time
+		return cmp.Or(cmp.Compare(a.Content.Kind, b.Content.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
 	var inside Inside
 	for _, m := range members {
 		inside.Add(m)
@@ -181,8 +209,7 @@ func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Mem
 	}
 	for i := range members {
 		if m := &members[i]; m.Of == "" && m.Content.DeletionTimestamp == nil {
-			key := trigger.ObjectKey{Cluster: at.Name(), GVR: m.Content.GVR, Namespace: m.Content.Namespace, Name: m.Content.Name}
-			m.Of = a.receivedBy(ctx, key, m.identified(), receivers[m.id()])
+			m.Of = a.receivedBy(ctx, m.Key, m.identified(), receivers[m.id()])
 		}
 	}
 	return nil
@@ -229,15 +256,14 @@ func visitContents(ctx context.Context, at Containers, container *unstructured.U
 }
 
 // ownersOf returns the other owners of an object in a container, and reports whether it is ours.
-func (a *Finder) ownersOf(ctx context.Context, at Containers, content cluster.Content, lookup *Lookup) (others []string, ours bool, err error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(content.PartialObjectMetadata)
+func (a *Finder) ownersOf(ctx context.Context, m Member, lookup *Lookup) (others []string, ours bool, err error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m.Content.PartialObjectMetadata)
 	if err != nil {
 		return nil, false, err
 	}
 	live := &unstructured.Unstructured{Object: fields}
-	live.SetGroupVersionKind(content.GVR.GroupVersion().WithKind(content.Kind))
-	key := trigger.ObjectKey{Cluster: at.Name(), GVR: content.GVR, Namespace: content.Namespace, Name: content.Name}
-	all, err := a.allOwners(ctx, key, live, lookup)
+	live.SetGroupVersionKind(m.Content.GVR.GroupVersion().WithKind(m.Content.Kind))
+	all, err := a.allOwners(ctx, m.Key, live, lookup)
 	for _, other := range all {
 		name := "field manager " + other.Manager
 		if other.Name != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // TestInside decides for each object in a container whether it blocks the deletion.
@@ -84,8 +85,8 @@ func TestInside(t *testing.T) {
 			for kind, n := range count {
 				require.Equal(t, kind == tc.want, n == 1, "%s: %s", kind, tc.reason)
 			}
-			require.Equal(t, tc.want == owned, inside.Blocked(v1alpha1.UnmanagedDelete) != "", tc.reason)
-			require.Equal(t, tc.want == owned || tc.want == unmanaged, inside.Blocked(v1alpha1.UnmanagedBlock) != "", tc.reason)
+			require.Equal(t, tc.want == owned, inside.Blocked(v1alpha1.UnmanagedDelete) != nil, tc.reason)
+			require.Equal(t, tc.want == owned || tc.want == unmanaged, inside.Blocked(v1alpha1.UnmanagedBlock) != nil, tc.reason)
 		})
 	}
 }
@@ -94,12 +95,17 @@ func TestInside(t *testing.T) {
 func TestBlockedNamesObjects(t *testing.T) {
 	t.Parallel()
 	var inside Inside
-	for _, name := range []string{"a", "b", "c"} {
-		inside.Unmanaged.add("ConfigMap shop/" + name)
+	add := func(some *Some, name, of string) {
+		some.add(Member{Key: trigger.ObjectKey{Namespace: "shop", Name: name}}, "ConfigMap shop/"+name+of)
 	}
-	require.Equal(t, "it holds 3 unmanaged objects, and spec.unmanagedContents is Block: ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c", inside.Blocked(v1alpha1.UnmanagedBlock))
-	inside.Unmanaged.add("ConfigMap shop/d")
+	for _, name := range []string{"a", "b", "c"} {
+		add(&inside.Unmanaged, name, "")
+	}
+	require.EqualError(t, inside.Blocked(v1alpha1.UnmanagedBlock), "it holds 3 unmanaged objects, and spec.unmanagedContents is Block: ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c")
+	require.Equal(t, "a", inside.Blocked(v1alpha1.UnmanagedBlock).Object.Name)
+	add(&inside.Unmanaged, "d", "")
 	require.Equal(t, "ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c and 1 more", inside.Unmanaged.String())
-	inside.Owned.add("ConfigMap shop/e of VidraResource b")
-	require.Equal(t, "it holds ConfigMap shop/e of VidraResource b", inside.Blocked(v1alpha1.UnmanagedBlock), "an object with an owner comes first")
+	add(&inside.Owned, "e", " of VidraResource b")
+	require.EqualError(t, inside.Blocked(v1alpha1.UnmanagedBlock), "it holds ConfigMap shop/e of VidraResource b", "an object with an owner comes first")
+	require.Equal(t, "e", inside.Blocked(v1alpha1.UnmanagedBlock).Object.Name)
 }

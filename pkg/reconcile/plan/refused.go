@@ -24,8 +24,10 @@ const (
 	// sureAttempts is the number of attempts in a row with the same evidence after which no further one is sent, if the evidence is
 	// all that the refusal depends on. A first attempt may have been refused for a state that was over when the watch was asked.
 	sureAttempts = 2
-	// maxAttempts is that number for other refusals. With the backoff these attempts take half a minute.
-	maxAttempts = 6
+	// maxAttempts is that number for other refusals, and attemptsTake the time that these attempts take at least: as long as with the backoff. Events
+	// that make attempts at once would have a short outage of a webhook count as a lasting refusal.
+	maxAttempts  = 6
+	attemptsTake = 15 * time.Second
 	// maxObstacles is the number of watches on the obstacles of one VidraResource.
 	maxObstacles = 16
 	// readAgain is the delay of a reconcile that reads an object again that is being deleted.
@@ -51,8 +53,9 @@ type Refused struct {
 	evidence evidence
 	// configuration is the refused one.
 	configuration string
-	// attempts is how many attempts in a row had the same evidence.
+	// attempts is how many attempts in a row had the same evidence, the first of them at since.
 	attempts int
+	since    time.Time
 }
 
 // evidence are the facts of a refusal, as far as watches show them.
@@ -96,9 +99,11 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 	before := o.Refused
 	o.Refused = nil
 	r := &Refused{key: key, configuration: configuration, removal: o.Desired == nil}
-	switch conflict, refusal := new(owners.Conflict), new(owners.Refusal); {
+	switch conflict, refusal, occupied := new(owners.Conflict), new(owners.Refusal), new(owners.Occupied); {
 	case errors.As(err, &conflict):
 		r.manager, r.Other, r.sure = conflict.Manager, conflict.Other, true
+	case errors.As(err, &occupied): // while that object stays, so does the container
+		r.sure, r.obstacles = true, []metawatch.Key{metawatch.Key(occupied.Object)}
 	case errors.As(err, &refusal):
 		r.sure = true
 		if _, found, _ := p.stored(key); !found { // it lacks the label
@@ -110,8 +115,8 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 		r.obstacles = obstaclesOf(err, key)
 	}
 	r.evidence = p.evidenceOf(r)
-	if r.attempts = 1; before != nil && before.removal == r.removal && before.manager == r.manager && before.configuration == r.configuration && before.evidence == r.evidence {
-		r.attempts = before.attempts + 1
+	if r.attempts, r.since = 1, p.Now; before != nil && before.removal == r.removal && before.manager == r.manager && before.configuration == r.configuration && before.evidence == r.evidence {
+		r.attempts, r.since = before.attempts+1, before.since
 	}
 	o.Refused = r
 }
@@ -186,11 +191,11 @@ func (p *Planner) rests(o *Object) bool {
 	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration || !o.Problem.Until.IsZero() && !p.Now.Before(o.Problem.Until) {
 		return false
 	}
-	enough := maxAttempts
-	if r.sure && (r.evidence.shown || r.evidence.watched) {
-		enough = sureAttempts
+	enough := r.attempts >= maxAttempts && p.Now.Sub(r.since) >= attemptsTake
+	if r.sure && (r.evidence.watched || r.evidence.shown && len(r.obstacles) == 0) {
+		enough = r.attempts >= sureAttempts
 	}
-	return r.attempts >= enough && p.evidenceOf(r) == r.evidence
+	return enough && p.evidenceOf(r) == r.evidence
 }
 
 // refusalStands reports whether attempts at an object wait, because they would be refused again. A resync, a changed spec
@@ -243,7 +248,7 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 		// reason, as while the VidraResource is suspended: one change makes one reconcile.
 		if now := p.evidenceOf(r); now.object != r.evidence.object && (now.shown || !r.deleting) {
 			changed, delay = true, max(delay, map[bool]time.Duration{true: readAgain}[r.deleting])
-			r.evidence, r.attempts = now, 0
+			r.evidence, r.attempts, r.since = now, 0, p.Now
 		}
 		if r.evidence.shown {
 			refused[r.key] = r.evidence.object

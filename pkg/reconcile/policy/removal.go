@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -77,6 +78,8 @@ type Removal struct {
 	Cause string
 	// Until is the latest end of Wait; zero if an event or a retry ends it.
 	Until time.Time
+	// Occupied is the *owners.Occupied of a container with objects of others or of nobody; else nil.
+	Occupied error
 	// Owners are the other owners of a Shared object.
 	Owners []owners.CoOwner
 	// Receiver is the VidraResource that has the object in its manifest, or nil.
@@ -210,7 +213,7 @@ func (d Departure) stays() Removal {
 	}
 	if member, holds := d.Members.Kept.In(object.IdentityIn(d.Live)); holds {
 		kept := Keep(HoldsKept, "")
-		kept.Cause = "holds " + member.String() + keptMembers
+		kept.Cause = "holds " + member.String() + owners.KeptMembers
 		return kept
 	}
 	return Remove("")
@@ -275,9 +278,6 @@ func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners
 	return Keep(Moved, "").with(receiver)
 }
 
-// keptMembers ends the texts about a container that stays.
-const keptMembers = " with the annotation keep"
-
 // unreceived decides about an object that no other VidraResource takes.
 func (d Departure) unreceived(ctx context.Context, facts Facts) Removal {
 	id := object.IdentityIn(d.Live)
@@ -293,15 +293,16 @@ func (d Departure) unreceived(ctx context.Context, facts Facts) Removal {
 		return waits
 	}
 	inside, err := facts.Contents(ctx)
-	switch blocked := inside.Blocked(d.UnmanagedContents); {
+	switch keeps, occupied := inside.Keeps(), inside.Blocked(d.UnmanagedContents); {
 	case err != nil:
 		return Wait(ContentsUnknown, "is not removed before all is known that it holds: ", err.Error(), time.Time{})
-	case inside.Kept.Count > 0:
-		kept := Keep(HoldsKept, "it holds "+inside.Kept.String()+keptMembers)
-		kept.Cause = "holds " + inside.Kept.String() + keptMembers
+	case keeps != nil:
+		kept := Keep(HoldsKept, keeps.Error())
+		kept.Cause = strings.TrimPrefix(keeps.Error(), "it ")
 		return kept
-	case blocked != "":
-		waits := Wait(Occupied, "is not removed, because ", blocked, time.Time{})
+	case occupied != nil:
+		waits := Wait(Occupied, "is not removed, because ", occupied.Error(), time.Time{})
+		waits.Occupied = occupied
 		waits.Text += ". Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place"
 		return waits
 	case inside.Unmanaged.Count > 0:

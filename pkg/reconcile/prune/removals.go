@@ -122,7 +122,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		}
 		o.Fail(reason, display.Truncate(done.decision.Text, object.MaxMessage))
 		if occupied || done.decision.Reason == policy.Unserved { // a user has to end it
-			a.Plan.NoteRefusedRemoval(o, done.key, nil)
+			a.Plan.NoteRefusedRemoval(o, done.key, done.decision.Occupied)
 			return
 		}
 		// An exemption has an end; a move may end before its time.
