@@ -4,9 +4,9 @@
 //
 //	informer -> Factory.TransformFor: a Snapshot (snapshot.go) with its Health (health.go)
 //	         -> Factory.HandlerFor: an observation (factory.go)
-//	         -> Index.judge: a Verdict for each owner (judge.go, claim.go)
+//	         -> Index.judge: a Verdict for each owner (factory.go, claim.go)
 //	         -> Factory.act: a pending Cause (causes.go), and the object in the queue of the loop of objects,
-//	            or its owner in the queue of reconciles (heals.go)
+//	            or its owner in the queue of reconciles (queue.go)
 //
 // The [Index] holds the owners of every managed object and the digest that each owner expects
 // (see package ownership). The reconciler sets the expectations. The handlers of [Factory.HandlerFor]

@@ -1,7 +1,6 @@
 package trigger
 
 import (
-	"context"
 	"sync"
 	"time"
 	"unique"
@@ -9,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // driftPriority puts drift before routine work, which has priority 0.
@@ -117,6 +116,39 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 	f.releaseObject(key, o.snapshot)
 }
 
+// judgement is the verdict on an event for one owner.
+type judgement struct {
+	owner   Owner
+	verdict Verdict
+	// observation is the judged thing: the event, or an edit that was merged into it.
+	observation observation
+	// event is the state of the object in the event.
+	event *Snapshot
+	// before are the fields of other managers before an edit that was made during an apply; nil if the Index has it.
+	before *ownership.Paths
+}
+
+// judge returns the verdicts on an observation for every owner of the object. It defers the
+// observation for owners with a running apply.
+func (x *Index) judge(key compactKey, o observation) []judgement {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []judgement
+	for c := x.claims[key]; c != nil; c = c.next {
+		c.noteSensitive(o)
+		if o.rewound {
+			c.expected.version = version{}
+		}
+		if c.inFlight {
+			c.deferEvent(o)
+			all = append(all, judgement{owner: c.holder.owner, verdict: VerdictInFlight, observation: o})
+			continue
+		}
+		all = append(all, c.judgeEvent(o))
+	}
+	return all
+}
+
 // act adds a cause and enqueues the owner, as the verdict requires.
 func (f *Factory) act(key ObjectKey, j judgement) {
 	owner := j.owner
@@ -136,6 +168,17 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 	case VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating:
 	case VerdictUnchanged, VerdictForeign, VerdictUnknown: // these are only counted
 	}
+}
+
+// note adds the cause of an event. It enqueues the object, or its owner in three cases: a reconcile has an older cause of the object, the owner
+// has maxCauses causes, so that it reconciles all its objects, or the loop of objects is missing.
+func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
+	opts := f.pending.queueOptions(owner, key)
+	if f.pending.add(owner, key, cause, f.healQueue() != nil) {
+		f.enqueueHeal(Heal{owner, key}, opts)
+		return
+	}
+	f.enqueue(owner, opts)
 }
 
 // enqueueHealth enqueues an owner because the health of an object changed, as routine work after
@@ -205,108 +248,10 @@ func (f *Factory) releaseObject(key compactKey, s *Snapshot) {
 	}
 }
 
-// TakeCauses returns the pending causes of an owner and removes them. Those that the loop of objects takes stay: see
-// TakeHeal.
-func (f *Factory) TakeCauses(owner Owner) Causes { return f.pending.take(owner) }
-
-// RequeueCauses adds causes again that the owner took and left unsettled. It does not enqueue
-// the owner.
-func (f *Factory) RequeueCauses(owner Owner, causes Causes) { f.pending.merge(owner, causes) }
-
 // Release removes an owner with its claims, causes and contentions.
 func (f *Factory) Release(owner Owner) {
 	f.index.forgetOwner(owner)
 	f.pending.removeAll(owner)
 	f.EndContentions(owner)
 	f.refusals.set(owner, nil)
-}
-
-// EnqueueAll enqueues owners to compare all their objects. All that an owner needs other than the
-// events of its objects ends here: its watches, kinds, cluster, namespaces and sources.
-func (f *Factory) EnqueueAll(owners ...Owner) { f.EnqueueAfter(0, owners...) }
-
-// EnqueueAfter is EnqueueAll after a delay, within which further causes share that reconcile.
-func (f *Factory) EnqueueAfter(delay time.Duration, owners ...Owner) {
-	f.enqueueWith(Causes{All: true}, priorityqueue.AddOpts{After: delay}, owners...)
-}
-
-// EnqueueRetry is EnqueueAll, and retries failures without a backoff.
-func (f *Factory) EnqueueRetry(owners ...Owner) {
-	f.enqueueWith(Causes{All: true, Retry: true}, priorityqueue.AddOpts{}, owners...)
-}
-
-// Requeue enqueues an owner whose reconcile has ended apart from the controller: after a delay, and before that if it has pending causes. again
-// enqueues it at once, with the priority of drift if objects were changed.
-func (f *Factory) Requeue(owner Owner, again bool, result reconcile.Result) {
-	queue := f.workQueue()
-	switch {
-	case queue == nil:
-	case again:
-		var priority *int
-		if f.pending.hasObjects(owner) {
-			priority = ptr.To(driftPriority)
-		}
-		add(queue, owner, priorityqueue.AddOpts{Priority: priority})
-	case result.RequeueAfter > 0:
-		add(queue, owner, priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority})
-	}
-}
-
-// enqueueWith adds causes to owners and enqueues them.
-func (f *Factory) enqueueWith(causes Causes, opts priorityqueue.AddOpts, owners ...Owner) {
-	for _, owner := range owners {
-		f.pending.merge(owner, causes)
-		f.enqueue(owner, opts)
-	}
-}
-
-// workQueue returns the work queue of reconciles; nil before this replica leads.
-func (f *Factory) workQueue() workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.queue
-}
-
-// enqueue adds an owner to the work queue, or stores it until there is one.
-func (f *Factory) enqueue(owner Owner, opts priorityqueue.AddOpts) {
-	f.mu.Lock()
-	queue := f.queue
-	if queue == nil {
-		if f.early == nil {
-			f.early = map[Owner]struct{}{}
-		}
-		f.early[owner] = struct{}{}
-	}
-	f.mu.Unlock()
-	if queue != nil {
-		add(queue, owner, opts)
-	}
-}
-
-func add(queue workqueue.TypedRateLimitingInterface[reconcile.Request], owner Owner, opts priorityqueue.AddOpts) {
-	request := reconcile.Request{NamespacedName: owner}
-	if pq, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		pq.AddWithOpts(opts, request)
-		return
-	}
-	queue.AddAfter(request, opts.After)
-}
-
-// Source returns a source for the work queue of a controller.
-func (f *Factory) Source() Source { return Source{factory: f} }
-
-// Source is a controller-runtime source that enqueues the owners with pending causes.
-type Source struct{ factory *Factory }
-
-// Start sets the work queue. It returns at once.
-func (s Source) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	f := s.factory
-	f.mu.Lock()
-	early := f.early
-	f.queue, f.early = queue, nil
-	f.mu.Unlock()
-	for owner := range early {
-		add(queue, owner, priorityqueue.AddOpts{})
-	}
-	return nil
 }

@@ -1,11 +1,9 @@
 package trigger
 
 import (
-	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
@@ -14,40 +12,6 @@ import (
 type Heal struct {
 	Owner Owner
 	Key   ObjectKey
-}
-
-// HealSource returns a source for the work queue of the loop of objects. Without it, reconciles of the owners take
-// all causes.
-func (f *Factory) HealSource() HealSource { return HealSource{factory: f} }
-
-// HealSource is a controller-runtime source that enqueues the changed objects.
-type HealSource struct{ factory *Factory }
-
-// Start sets the work queue. It returns at once.
-func (s HealSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[Heal]) error {
-	f := s.factory
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.heals = queue
-	return nil
-}
-
-// healQueue returns the work queue of the loop of objects, or nil.
-func (f *Factory) healQueue() workqueue.TypedRateLimitingInterface[Heal] {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.heals
-}
-
-// note adds the cause of an event. It enqueues the object, or its owner in three cases: a reconcile has an older cause of the object, the owner
-// has maxCauses causes, so that it reconciles all its objects, or the loop of objects is missing.
-func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
-	opts := f.pending.queueOptions(owner, key)
-	if f.pending.add(owner, key, cause, f.healQueue() != nil) {
-		f.enqueueHeal(Heal{owner, key}, opts)
-		return
-	}
-	f.enqueue(owner, opts)
 }
 
 // EnqueueHeal enqueues an object.

@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -296,4 +297,58 @@ func (x *Index) forgetLocked(gone *claim) {
 	} else {
 		x.claims[gone.key] = first
 	}
+}
+
+// isDeferred reports whether the event with a snapshot waits for an apply.
+func (x *Index) isDeferred(key compactKey, s *Snapshot) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for c := x.claims[key]; c != nil; c = c.next {
+		if c.deferredEvent != nil && (c.deferredEvent.snapshot == s || slices.Contains(c.deferredEvent.skipped, s)) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookUp returns the key as the Index stores it, so that equal names share memory, the field managers that are expected in the
+// object, the managers among them with unreverted drift, the tools whose additions count for each of them, and the checks of their health.
+func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted []string, tools map[string]ownership.Tools, checks []*healthcheck.Checks) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for c := x.claims[key]; c != nil; c = c.next {
+		key = c.key
+		if c.expected.owned.manager != 0 { // an object that is only to be removed has none
+			managers = append(managers, c.holder.manager)
+		}
+		if c.unreverted {
+			unreverted = append(unreverted, c.holder.manager)
+		}
+		if c.holder.checks != nil {
+			checks = append(checks, c.holder.checks)
+		}
+		if len(c.holder.tools) > 0 {
+			if tools == nil {
+				tools = map[string]ownership.Tools{}
+			}
+			tools[c.holder.manager] = c.holder.tools
+		}
+	}
+	return key, managers, unreverted, tools, checks
+}
+
+// asExpected reports whether an object has an owner, and whether all its owners find it as
+// expected.
+func (x *Index) asExpected(key compactKey, s *Snapshot) (claimed, asExpected bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	first := x.claims[key]
+	for c := first; c != nil; c = c.next {
+		switch judge(c, observation{snapshot: s}) {
+		case VerdictAsExpected, VerdictEcho, VerdictStale, VerdictTerminating:
+		default:
+			return true, false
+		}
+	}
+	return first != nil, true
 }

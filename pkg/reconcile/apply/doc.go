@@ -2,7 +2,7 @@
 //
 // Each task runs in [Applier.Apply]: gather the knowledge, run the procedure, and record the result. A procedure is sequential: its
 // loops, conditions and calls stand in the order of their execution. It makes its calls through objectAPI, so that its tests give the
-// answers. gather.go may read the object first, and delete.go has the only deletion.
+// answers. gather may read the object first, and delete.go has the only deletion.
 //
 //	run         an end without a call, observe, or converge
 //	converge    create or change, then finish; withoutDefaults and replace follow a refusal
