@@ -78,7 +78,7 @@ type Removal struct {
 	Cause string
 	// Until is the latest end of Wait; zero if an event or a retry ends it.
 	Until time.Time
-	// Occupied is the *owners.Occupied of a container with objects of others or of nobody; else nil.
+	// Occupied is the *owners.Occupied of a container with objects that are to be removed first; else nil.
 	Occupied error
 	// Owners are the other owners of a Shared object.
 	Owners []owners.CoOwner
