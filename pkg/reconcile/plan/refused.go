@@ -53,9 +53,9 @@ type Refused struct {
 	evidence evidence
 	// configuration is the refused one.
 	configuration string
-	// attempts is how many attempts in a row had the same evidence, the first of them at since.
-	attempts int
-	since    time.Time
+	// attempts is how many attempts in a row had the same evidence, the first of them at since and the last at last.
+	attempts    int
+	since, last time.Time
 }
 
 // evidence are the facts of a refusal, as far as watches show them.
@@ -115,6 +115,7 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 		r.obstacles = obstaclesOf(err, key)
 	}
 	r.evidence = p.evidenceOf(r)
+	r.last = p.Now
 	if r.attempts, r.since = 1, p.Now; before != nil && before.removal == r.removal && before.manager == r.manager && before.configuration == r.configuration && before.evidence == r.evidence {
 		r.attempts, r.since = before.attempts+1, before.since
 	}
@@ -191,7 +192,7 @@ func (p *Planner) rests(o *Object) bool {
 	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration || !o.Problem.Until.IsZero() && !p.Now.Before(o.Problem.Until) {
 		return false
 	}
-	enough := r.attempts >= maxAttempts && p.Now.Sub(r.since) >= attemptsTake
+	enough := r.attempts >= maxAttempts && r.last.Sub(r.since) >= attemptsTake
 	if r.sure && (r.evidence.watched || r.evidence.shown && len(r.obstacles) == 0) {
 		enough = r.attempts >= sureAttempts
 	}
@@ -248,7 +249,7 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 		// reason, as while the VidraResource is suspended: one change makes one reconcile.
 		if now := p.evidenceOf(r); now.object != r.evidence.object && (now.shown || !r.deleting) {
 			changed, delay = true, max(delay, map[bool]time.Duration{true: readAgain}[r.deleting])
-			r.evidence, r.attempts, r.since = now, 0, p.Now
+			r.evidence, r.attempts, r.since, r.last = now, 0, p.Now, p.Now
 		}
 		if r.evidence.shown {
 			refused[r.key] = r.evidence.object

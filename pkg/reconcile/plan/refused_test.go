@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"errors"
 	"maps"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -61,6 +63,46 @@ func TestAwaitRefusedOnce(t *testing.T) {
 			require.Equal(t, tc.want, await(), tc.reason)
 			require.Equal(t, !tc.want, p.rests(o) || name == "same", "the next reconcile that may attempts it")
 			require.False(t, await(), "once")
+		})
+	}
+}
+
+// TestRests: an object rests after enough attempts. Those that events make at once count as an outage, also when time passes after them.
+func TestRests(t *testing.T) {
+	t.Parallel()
+	webhook := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "page", errors.New(`admission webhook "policy" denied the request`))
+	at := func(seconds ...float64) (times []time.Duration) {
+		for _, s := range seconds {
+			times = append(times, time.Duration(s*float64(time.Second)))
+		}
+		return times
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		attempts []time.Duration
+		after    time.Duration
+		want     bool
+	}{
+		"with the backoff":  {"They take half a minute.", at(0, 1, 3, 7, 15, 31), 0, true},
+		"five":              {"There are too few of them.", at(0, 1, 3, 7, 15), 0, false},
+		"at once":           {"Six events came within a second.", at(0, 0.1, 0.2, 0.3, 0.4, 0.6), 0, false},
+		"at once, long ago": {"The backoff is at two minutes, and the outage may be over.", at(0, 0.1, 0.2, 0.3, 0.4, 0.6), 2 * time.Minute, false},
+		"at once, and once": {"The last one is late enough.", at(0, 0.1, 0.2, 0.3, 0.4, 15), 0, true},
+		"the end is early":  {"14 seconds are too few.", at(0, 1, 2, 3, 4, 5, 6, 14), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now()
+			p := &Planner{Env: &Env{Watches: &shown{}}, Settings: &Settings{Watched: true}, State: &State{}}
+			o := p.State.Objects.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "page"})
+			for _, delay := range tc.attempts {
+				p.Now = begin.Add(delay)
+				p.NoteRefusedRemoval(o, trigger.ObjectKey{}, webhook)
+				o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed")
+			}
+			p.Now = p.Now.Add(tc.after)
+			require.Equal(t, tc.want, p.rests(o), tc.reason)
+			require.Equal(t, !tc.want, p.Failed(Ending{All: true}), "what does not rest is retried")
 		})
 	}
 }
