@@ -116,7 +116,8 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 	}
 	r.evidence = p.evidenceOf(r)
 	r.last = p.Now
-	if r.attempts, r.since = 1, p.Now; before != nil && before.removal == r.removal && before.manager == r.manager && before.configuration == r.configuration && before.evidence == r.evidence {
+	if r.attempts, r.since = 1, p.Now; before != nil && before.removal == r.removal && before.manager == r.manager && before.configuration == r.configuration &&
+		before.evidence == r.evidence && slices.Equal(before.obstacles, r.obstacles) { // the states of two obstacles may be equal
 		r.attempts, r.since = before.attempts+1, before.since
 	}
 	o.Refused = r

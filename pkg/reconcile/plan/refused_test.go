@@ -2,14 +2,19 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
@@ -103,6 +108,70 @@ func TestRests(t *testing.T) {
 			p.Now = p.Now.Add(tc.after)
 			require.Equal(t, tc.want, p.rests(o), tc.reason)
 			require.Equal(t, !tc.want, p.Failed(Ending{All: true}), "what does not rest is retried")
+		})
+	}
+}
+
+// TestRestsOccupied: a container rests after two attempts that the same object kept it, if that is watched, and after six otherwise.
+func TestRestsOccupied(t *testing.T) {
+	t.Parallel()
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	named := func(name string) trigger.ObjectKey { return trigger.ObjectKey{GVR: configMaps, Namespace: "inner", Name: name} }
+	occupied := func(name string) error { return fmt.Errorf("refused: %w", &owners.Occupied{Object: named(name)}) }
+	for name, tc := range map[string]struct {
+		reason  string
+		watched []string
+		by      []string
+		// meanwhile is between the last two attempts.
+		meanwhile func(t *testing.T, client *metadatafake.FakeMetadataClient)
+		want      bool
+	}{
+		"once":      {"The watch may have been asked after the end of the object.", []string{"a"}, []string{"a"}, nil, false},
+		"twice":     {"The watch shows that it stays.", []string{"a"}, []string{"a", "a"}, nil, true},
+		"another":   {"Each of them kept it once. Their watches, which another VidraResource has, too, show as many events.", []string{"a", "b"}, []string{"a", "b"}, nil, false},
+		"unwatched": {"Nothing shows its end: a limit is reached, or a right is missing.", nil, []string{"a", "a"}, nil, false},
+		"gone": {"It is gone meanwhile.", []string{"a"}, []string{"a", "a"}, func(t *testing.T, client *metadatafake.FakeMetadataClient) {
+			t.Helper()
+			require.NoError(t, client.Tracker().Delete(configMaps, "inner", "a"))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scheme := metadatafake.NewTestScheme() // the client adds to it
+			require.NoError(t, metav1.AddMetaToScheme(scheme))
+			var objects []runtime.Object
+			for _, name := range []string{"a", "b"} {
+				objects = append(objects, &metav1.PartialObjectMetadata{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "inner", Name: name, ResourceVersion: "1"},
+				})
+			}
+			client := metadatafake.NewSimpleMetadataClient(scheme, objects...)
+			events := make(chan metawatch.Key, 10)
+			watches := &metawatch.Watches{Changed: func(key metawatch.Key, _ bool) { events <- key }}
+			var keys []metawatch.Key
+			for _, name := range tc.watched {
+				keys = append(keys, metawatch.Key(named(name)))
+			}
+			other := trigger.Owner{Name: "other"}
+			for i := range keys { // one after the other: the fake one ignores field selectors
+				watches.Sync(other, client, slices.Values(keys[:i+1]))
+			}
+			t.Cleanup(func() { watches.Release(other) })
+			for _, key := range keys {
+				require.Eventually(t, func() bool { _, known := watches.State(key); return known }, time.Minute, time.Millisecond)
+			}
+			p := &Planner{Env: &Env{Watches: &shown{}, Obstacles: watches}, Settings: &Settings{Watched: true}, State: &State{}, Now: time.Now()}
+			o := p.State.Objects.Track(object.Identity{GroupKind: object.NamespaceKind, Name: "inner"})
+			for i, name := range tc.by {
+				if tc.meanwhile != nil && i == len(tc.by)-1 {
+					before, _ := watches.State(keys[0])
+					tc.meanwhile(t, client)
+					require.Eventually(t, func() bool { now, _ := watches.State(keys[0]); return now != before }, time.Minute, time.Millisecond)
+				}
+				p.NoteRefusedRemoval(o, trigger.ObjectKey{}, occupied(name))
+				o.Fail(v1alpha1.ReasonDeletionBlocked, "is not removed")
+			}
+			require.Equal(t, tc.want, p.rests(o), tc.reason)
 		})
 	}
 }
