@@ -146,3 +146,25 @@ func TestCopyInAContainer(t *testing.T) {
 		require.Equal(t, unmanaged, inside.Unmanaged.Count)
 	}
 }
+
+// TestReceivedContents: the manifest of another VidraResource keeps the Namespace of an object that it does not own.
+func TestReceivedContents(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	other := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	other.Spec.Manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page-0, namespace: shop}\n"
+	f := &Finder{
+		Claimant: Claimant{Owner: trigger.Owner{Name: "bank"}, Manager: "vidra/bank"}, Index: trigger.NewIndex(), VidraResources: fake.NewClientBuilder().WithScheme(scheme).Build(),
+		Named:   &Named{Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return []*v1alpha1.VidraResource{other}, nil }},
+		MayTake: func(context.Context, *v1alpha1.VidraResource, trigger.ObjectKey) (bool, error) { return true, nil },
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(fixture.NamespaceKind)
+	namespace.SetName("shop")
+	inside, err := f.Contents(t.Context(), copied{1}, namespace)
+	require.NoError(t, err)
+	blocked := inside.Blocked(v1alpha1.UnmanagedDelete)
+	require.EqualError(t, blocked, "it holds ConfigMap shop/page-0 in the manifest of VidraResource other")
+	require.True(t, blocked.Received)
+}

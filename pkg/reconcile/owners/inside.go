@@ -34,14 +34,14 @@ type Inside struct {
 
 // Some are the first of several objects, and the number of all.
 type Some struct {
-	first trigger.ObjectKey
+	first Member
 	names []string
 	Count int
 }
 
 func (s *Some) add(m Member, name string) {
 	if s.Count++; s.Count == 1 {
-		s.first = m.Key
+		s.first = m
 	}
 	if len(s.names) < maxNamed {
 		s.names = append(s.names, name)
@@ -63,6 +63,8 @@ type Member struct {
 	Content cluster.Content
 	// Of is the end of messages about its owners, without the owner of the container, or empty.
 	Of string
+	// Received reports that Of is about a manifest that has it, or may have.
+	Received bool
 	// Ours reports that the owner of the container owns it.
 	Ours bool
 }
@@ -97,11 +99,16 @@ func (m Member) identified() *unstructured.Unstructured {
 // Occupied is the reason to keep a container: it holds Object, which a user has to remove first.
 type Occupied struct {
 	Object trigger.ObjectKey
-	text   string
+	// Received reports that the manifest of another VidraResource is the reason, which may change while Object stays as it is.
+	Received bool
+	text     string
 }
 
 // Error implements error.
 func (o *Occupied) Error() string { return o.text }
+
+// occupy returns the reason to keep a container with these objects.
+func (s Some) occupy(text string) *Occupied { return &Occupied{s.first.Key, s.first.Received, text} }
 
 // KeptMembers ends the texts about a container that stays for objects with the annotation keep.
 const KeptMembers = " with the annotation keep"
@@ -111,7 +118,7 @@ func (i Inside) Keeps() *Occupied {
 	if i.Kept.Count == 0 {
 		return nil
 	}
-	return &Occupied{i.Kept.first, "it holds " + i.Kept.String() + KeptMembers}
+	return i.Kept.occupy("it holds " + i.Kept.String() + KeptMembers)
 }
 
 // Blocked returns the reason to keep a container with these contents: nil if it goes. unmanaged is the policy for
@@ -119,9 +126,9 @@ func (i Inside) Keeps() *Occupied {
 func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) *Occupied {
 	switch {
 	case i.Owned.Count > 0:
-		return &Occupied{i.Owned.first, "it holds " + i.Owned.String()}
+		return i.Owned.occupy("it holds " + i.Owned.String())
 	case unmanaged == v1alpha1.UnmanagedBlock && i.Unmanaged.Count > 0:
-		return &Occupied{i.Unmanaged.first, fmt.Sprintf("it holds %d unmanaged objects, and spec.unmanagedContents is Block: %s", i.Unmanaged.Count, i.Unmanaged)}
+		return i.Unmanaged.occupy(fmt.Sprintf("it holds %d unmanaged objects, and spec.unmanagedContents is Block: %s", i.Unmanaged.Count, i.Unmanaged))
 	}
 	return nil
 }
@@ -210,6 +217,7 @@ func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Mem
 	for i := range members {
 		if m := &members[i]; m.Of == "" && m.Content.DeletionTimestamp == nil {
 			m.Of = a.receivedBy(ctx, m.Key, m.identified(), receivers[m.id()])
+			m.Received = m.Of != ""
 		}
 	}
 	return nil

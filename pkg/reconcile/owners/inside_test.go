@@ -108,4 +108,8 @@ func TestBlockedNamesObjects(t *testing.T) {
 	add(&inside.Owned, "e", " of VidraResource b")
 	require.EqualError(t, inside.Blocked(v1alpha1.UnmanagedBlock), "it holds ConfigMap shop/e of VidraResource b", "an object with an owner comes first")
 	require.Equal(t, "e", inside.Blocked(v1alpha1.UnmanagedBlock).Object.Name)
+	require.False(t, inside.Blocked(v1alpha1.UnmanagedBlock).Received)
+	var received Inside
+	received.Owned.add(Member{Of: " in the manifest of VidraResource b", Received: true}, "ConfigMap shop/f")
+	require.True(t, received.Blocked(v1alpha1.UnmanagedDelete).Received)
 }

@@ -103,7 +103,7 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 	case errors.As(err, &conflict):
 		r.manager, r.Other, r.sure = conflict.Manager, conflict.Other, true
 	case errors.As(err, &occupied): // while that object stays, so does the container
-		r.sure, r.obstacles = true, []metawatch.Key{metawatch.Key(occupied.Object)}
+		r.sure, r.obstacles = !occupied.Received, []metawatch.Key{metawatch.Key(occupied.Object)}
 	case errors.As(err, &refusal):
 		r.sure = true
 		if _, found, _ := p.stored(key); !found { // it lacks the label

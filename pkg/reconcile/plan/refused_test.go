@@ -116,24 +116,30 @@ func TestRests(t *testing.T) {
 func TestRestsOccupied(t *testing.T) {
 	t.Parallel()
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	named := func(name string) trigger.ObjectKey { return trigger.ObjectKey{GVR: configMaps, Namespace: "inner", Name: name} }
-	occupied := func(name string) error { return fmt.Errorf("refused: %w", &owners.Occupied{Object: named(name)}) }
+	named := func(name string) trigger.ObjectKey {
+		return trigger.ObjectKey{GVR: configMaps, Namespace: "inner", Name: name}
+	}
+	occupied := func(name string, received bool) error {
+		return fmt.Errorf("refused: %w", &owners.Occupied{Object: named(name), Received: received})
+	}
 	for name, tc := range map[string]struct {
 		reason  string
 		watched []string
 		by      []string
 		// meanwhile is between the last two attempts.
 		meanwhile func(t *testing.T, client *metadatafake.FakeMetadataClient)
+		received  bool
 		want      bool
 	}{
-		"once":      {"The watch may have been asked after the end of the object.", []string{"a"}, []string{"a"}, nil, false},
-		"twice":     {"The watch shows that it stays.", []string{"a"}, []string{"a", "a"}, nil, true},
-		"another":   {"Each of them kept it once. Their watches, which another VidraResource has, too, show as many events.", []string{"a", "b"}, []string{"a", "b"}, nil, false},
-		"unwatched": {"Nothing shows its end: a limit is reached, or a right is missing.", nil, []string{"a", "a"}, nil, false},
+		"once":      {"The watch may have been asked after the end of the object.", []string{"a"}, []string{"a"}, nil, false, false},
+		"twice":     {"The watch shows that it stays.", []string{"a"}, []string{"a", "a"}, nil, false, true},
+		"another":   {"Each of them kept it once. Their watches, which another VidraResource has, too, show as many events.", []string{"a", "b"}, []string{"a", "b"}, nil, false, false},
+		"unwatched": {"Nothing shows its end: a limit is reached, or a right is missing.", nil, []string{"a", "a"}, nil, false, false},
+		"received":  {"The manifest of another VidraResource may be readable soon, without an event of the object.", []string{"a"}, []string{"a", "a"}, nil, true, false},
 		"gone": {"It is gone meanwhile.", []string{"a"}, []string{"a", "a"}, func(t *testing.T, client *metadatafake.FakeMetadataClient) {
 			t.Helper()
 			require.NoError(t, client.Tracker().Delete(configMaps, "inner", "a"))
-		}, false},
+		}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +174,7 @@ func TestRestsOccupied(t *testing.T) {
 					tc.meanwhile(t, client)
 					require.Eventually(t, func() bool { now, _ := watches.State(keys[0]); return now != before }, time.Minute, time.Millisecond)
 				}
-				p.NoteRefusedRemoval(o, trigger.ObjectKey{}, occupied(name))
+				p.NoteRefusedRemoval(o, trigger.ObjectKey{}, occupied(name, tc.received))
 				o.Fail(v1alpha1.ReasonDeletionBlocked, "is not removed")
 			}
 			require.Equal(t, tc.want, p.rests(o), tc.reason)
