@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -33,11 +35,14 @@ type Key struct {
 	Cluster         string
 	GVR             schema.GroupVersionResource
 	Namespace, Name string
+	// Claims leaves out changes of the contents: those of the owners, of annotations of Vidra and of the deletion count.
+	Claims bool
 }
 
 // Compare orders keys, in any order that stays the same.
 func (k Key) Compare(other Key) int {
-	return cmp.Or(strings.Compare(k.Cluster, other.Cluster), strings.Compare(k.GVR.String(), other.GVR.String()), strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name))
+	return cmp.Or(strings.Compare(k.Cluster, other.Cluster), strings.Compare(k.GVR.String(), other.GVR.String()), strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name),
+		strings.Compare(strconv.FormatBool(k.Claims), strconv.FormatBool(other.Claims)))
 }
 
 // Watches are the watches of all owners. They are safe for concurrent use. The zero value needs Changed.
@@ -188,7 +193,11 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key) {
 		w.Changed(key, existence)
 	}
 	// The setters fail only for an informer that has been started.
-	_ = one.informer.SetTransform(versionOnly)
+	kept := versionOnly
+	if key.Claims {
+		kept = claimsOnly
+	}
+	_ = one.informer.SetTransform(kept)
 	_ = one.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			one.refused.Store(time.Now().UnixNano())
@@ -199,7 +208,7 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key) {
 	one.listed, _ = one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed(true) },
 		UpdateFunc: func(before, after any) {
-			if versionOf(before) != versionOf(after) { // a relist
+			if versionOf(before) != versionOf(after) && !(key.Claims && sameClaims(before, after)) { // otherwise a relist
 				changed(false)
 			}
 		},
@@ -223,4 +232,44 @@ func versionOnly(obj any) (any, error) {
 		}}, nil
 	}
 	return obj, nil
+}
+
+// claimsOnly drops all but the version, and what Claims counts. Times and fields in managedFields change with the contents.
+func claimsOnly(obj any) (any, error) {
+	whole, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil
+	}
+	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: whole.Namespace, Name: whole.Name, ResourceVersion: whole.ResourceVersion,
+		UID: whole.UID, DeletionTimestamp: whole.DeletionTimestamp, OwnerReferences: whole.OwnerReferences,
+	}}
+	for name, value := range whole.Annotations {
+		if domain, _, _ := strings.Cut(name, "/"); strings.HasSuffix(domain, vidraDomain) {
+			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, name, value)
+		}
+	}
+	for _, entry := range whole.ManagedFields {
+		if one := (metav1.ManagedFieldsEntry{Manager: entry.Manager, Operation: entry.Operation}); !slices.Contains(kept.ManagedFields, one) {
+			kept.ManagedFields = append(kept.ManagedFields, one)
+		}
+	}
+	slices.SortFunc(kept.ManagedFields, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(strings.Compare(a.Manager, b.Manager), strings.Compare(string(a.Operation), string(b.Operation)))
+	})
+	return kept, nil
+}
+
+// vidraDomain ends the domains of the annotations of Vidra.
+const vidraDomain = "infrahub.operators.com"
+
+func sameClaims(before, after any) bool {
+	a, isA := before.(*metav1.PartialObjectMetadata)
+	b, isB := after.(*metav1.PartialObjectMetadata)
+	if !isA || !isB {
+		return false
+	}
+	now := b.DeepCopy()
+	now.ResourceVersion = a.ResourceVersion
+	return equality.Semantic.DeepEqual(a, now)
 }

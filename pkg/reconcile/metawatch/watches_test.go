@@ -52,3 +52,64 @@ func TestEnded(t *testing.T) {
 	requireEnd(roles)
 	require.Empty(t, ended)
 }
+
+// TestClaims: a watch of claims counts the changes that may end the stay of an object, and no others. A Lease is written each second.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	lease := func(change func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+		at := metav1.Unix(1, 0)
+		o := &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "leader", UID: "1", ResourceVersion: "1", Annotations: map[string]string{"vidraresource.infrahub.operators.com/keep": "true", "seen": "1"},
+				ManagedFields: []metav1.ManagedFieldsEntry{
+					{Manager: "vidra/bank", Operation: metav1.ManagedFieldsOperationApply, Time: &at},
+					{Manager: "bank", Operation: metav1.ManagedFieldsOperationUpdate, Time: &at},
+				},
+			},
+		}
+		change(o)
+		return o
+	}
+	later, leases := metav1.Unix(2, 0), schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	for name, tc := range map[string]struct {
+		change func(*metav1.PartialObjectMetadata)
+		counts bool
+	}{
+		"contents": {func(o *metav1.PartialObjectMetadata) {
+			o.Generation, o.Annotations["seen"] = 2, "2"
+			o.ManagedFields[1].Time, o.ManagedFields[1].FieldsV1 = &later, &metav1.FieldsV1{Raw: []byte("{}")}
+			slices.Reverse(o.ManagedFields)
+		}, false},
+		"keep": {func(o *metav1.PartialObjectMetadata) {
+			delete(o.Annotations, "vidraresource.infrahub.operators.com/keep")
+		}, true},
+		"owner":           {func(o *metav1.PartialObjectMetadata) { o.ManagedFields = o.ManagedFields[1:] }, true},
+		"owner reference": {func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = []metav1.OwnerReference{{Name: "pod"}} }, true},
+		"deletion":        {func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &later }, true},
+		"another object":  {func(o *metav1.PartialObjectMetadata) { o.UID = "2" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scheme := metadatafake.NewTestScheme()
+			require.NoError(t, metav1.AddMetaToScheme(scheme))
+			client := metadatafake.NewSimpleMetadataClient(scheme, lease(func(*metav1.PartialObjectMetadata) {}))
+			events := make(chan bool, 10)
+			w := &Watches{Changed: func(_ Key, existence bool) { events <- existence }}
+			key, owner := Key{GVR: leases, Namespace: "shop", Name: "leader", Claims: true}, trigger.Owner{Name: "one"}
+			w.Sync(owner, client, slices.Values([]Key{key}))
+			t.Cleanup(func() { w.Release(owner) })
+			require.True(t, <-events, "the first one")
+			changed := lease(tc.change)
+			changed.ResourceVersion = "2"
+			require.NoError(t, client.Tracker().Update(leases, changed, "shop"))
+			require.Eventually(t, func() bool { version, _ := w.Version(key); return version == "2" }, time.Minute, time.Millisecond)
+			require.NoError(t, client.Tracker().Delete(leases, "shop", "leader"))
+			if tc.counts {
+				require.False(t, <-events, "the change")
+			}
+			require.True(t, <-events, "the end")
+			require.Empty(t, events)
+		})
+	}
+}

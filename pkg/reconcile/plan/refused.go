@@ -103,7 +103,7 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 	case errors.As(err, &conflict):
 		r.manager, r.Other, r.sure = conflict.Manager, conflict.Other, true
 	case errors.As(err, &occupied): // while that object stays, so does the container
-		r.sure, r.obstacles = !occupied.Received, []metawatch.Key{metawatch.Key(occupied.Object)}
+		r.sure, r.obstacles = !occupied.Received, []metawatch.Key{occupying(occupied.Object)}
 	case errors.As(err, &refusal):
 		r.sure = true
 		if _, found, _ := p.stored(key); !found { // it lacks the label
@@ -121,6 +121,12 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 		r.attempts, r.since = before.attempts+1, before.since
 	}
 	o.Refused = r
+}
+
+// occupying selects the changes of an object in a container that may end its stay, or that of the container: a Lease is written each second, and an
+// attempt lists all kinds.
+func occupying(key trigger.ObjectKey) metawatch.Key {
+	return metawatch.Key{Cluster: key.Cluster, GVR: key.GVR, Namespace: key.Namespace, Name: key.Name, Claims: true}
 }
 
 // Resources that refusals depend on.

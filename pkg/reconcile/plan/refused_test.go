@@ -156,7 +156,7 @@ func TestRestsOccupied(t *testing.T) {
 			watches := &metawatch.Watches{Changed: func(key metawatch.Key, _ bool) { events <- key }}
 			var keys []metawatch.Key
 			for _, name := range tc.watched {
-				keys = append(keys, metawatch.Key(named(name)))
+				keys = append(keys, occupying(named(name)))
 			}
 			other := trigger.Owner{Name: "other"}
 			for i := range keys { // one after the other: the fake one ignores field selectors
