@@ -47,7 +47,8 @@ func (k Key) Compare(other Key) int {
 
 // Watches are the watches of all owners. They are safe for concurrent use. The zero value needs Changed.
 type Watches struct {
-	// Changed is called when an object of a key was changed, or was created or deleted. It must not block.
+	// Changed is called when an object of a key was changed, or was created or deleted, and when the API server refuses the watch of objects that
+	// it has shown. It must not block.
 	Changed func(key Key, existence bool)
 	// Ended is called when the objects of a key are watched no more, because no owner needs them or the API server refuses the watch.
 	// It must not block. Optional.
@@ -202,6 +203,9 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key) {
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			one.refused.Store(time.Now().UnixNano())
 			stop()
+			if one.listed.HasSynced() { // its objects may end unseen, or have ended with their kind
+				changed(true)
+			}
 			w.notifyEnd(key)
 		}
 	})

@@ -2,6 +2,7 @@ package metawatch
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -112,4 +114,40 @@ func TestClaims(t *testing.T) {
 			require.Empty(t, events)
 		})
 	}
+}
+
+// TestRefusedLater: a watch that the API server refuses after it had listed its objects counts as a change of them, as nothing shows their end then.
+func TestRefusedLater(t *testing.T) {
+	t.Parallel()
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	client := metadatafake.NewSimpleMetadataClient(scheme)
+	var refused atomic.Bool
+	first := apiwatch.NewFake()
+	client.PrependReactor("list", "roles", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return refused.Load(), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "", nil)
+	})
+	client.PrependWatchReactor("roles", func(clienttesting.Action) (bool, apiwatch.Interface, error) {
+		if refused.Load() {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "", nil)
+		}
+		return true, first, nil
+	})
+	events := make(chan bool, 10)
+	w := &Watches{Changed: func(_ Key, existence bool) { events <- existence }}
+	key, owner := Key{GVR: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, Namespace: "shop"}, trigger.Owner{Name: "one"}
+	w.Sync(owner, client, slices.Values([]Key{key}))
+	t.Cleanup(func() { w.Release(owner) })
+	require.Eventually(t, func() bool { _, known := w.State(key); return known }, time.Minute, time.Millisecond)
+	require.Empty(t, events)
+	refused.Store(true)
+	first.Stop()
+	select {
+	case existence := <-events:
+		require.True(t, existence)
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "nothing is told")
+	}
+	_, known := w.State(key)
+	require.False(t, known)
 }
