@@ -168,3 +168,42 @@ func TestReceivedContents(t *testing.T) {
 	require.EqualError(t, blocked, "it holds ConfigMap shop/page-0 in the manifest of VidraResource other")
 	require.True(t, blocked.Received)
 }
+
+// twice is a cluster with a RoleBinding that two groups serve, as OpenShift does, whose lists end in any order.
+type twice struct{ groups []string }
+
+func (twice) Name() string { return "" }
+
+func (c twice) VisitNamespace(_ context.Context, namespace string, visit func(cluster.Content)) error {
+	for _, group := range c.groups {
+		visit(cluster.Content{
+			GVR: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "rolebindings"}, Kind: "RoleBinding",
+			PartialObjectMetadata: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewers", UID: types.UID(group)}},
+		})
+	}
+	return nil
+}
+
+func (twice) VisitKind(context.Context, schema.GroupVersionResource, string, func(cluster.Content)) error {
+	return nil
+}
+
+// TestFirstOfTwoGroups: the same object counts as the first one each time. Two in turn would have their watches begin and end without end.
+func TestFirstOfTwoGroups(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	f := &Finder{
+		Claimant: Claimant{Owner: trigger.Owner{Name: "bank"}, Manager: "vidra/bank"}, Index: trigger.NewIndex(), VidraResources: fake.NewClientBuilder().WithScheme(scheme).Build(),
+		Named: &Named{Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }},
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(fixture.NamespaceKind)
+	namespace.SetName("shop")
+	const first, second = "authorization.openshift.io", "rbac.authorization.k8s.io"
+	for _, groups := range [][]string{{first, second}, {second, first}} {
+		inside, err := f.Contents(t.Context(), twice{groups}, namespace)
+		require.NoError(t, err)
+		require.Equal(t, first, inside.Blocked(v1alpha1.UnmanagedBlock).Object.GVR.Group)
+	}
+}

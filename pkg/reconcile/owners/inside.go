@@ -189,7 +189,8 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 		err = a.findReceivers(ctx, at, members)
 	}
 	slices.SortFunc(members, func(a, b Member) int { // the same ones are named each time
-		return cmp.Or(cmp.Compare(a.Content.Kind, b.Content.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+		return cmp.Or(cmp.Compare(a.Content.Kind, b.Content.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name),
+			cmp.Compare(a.Key.GVR.Group, b.Key.GVR.Group), cmp.Compare(a.Key.GVR.Resource, b.Key.GVR.Resource))
 	})
 	var inside Inside
 	for _, m := range members {
