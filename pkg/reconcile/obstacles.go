@@ -20,6 +20,9 @@ const (
 	// a user may change an unmanaged object at any rate.
 	obstacleDelay       = time.Second
 	obstacleChangeDelay = 10 * time.Second
+	// obstacleBurst is how many created or deleted obstacles of a VidraResource have an attempt after obstacleDelay, and then one in each
+	// obstacleChangeDelay: an attempt at a Namespace lists all that it holds.
+	obstacleBurst = 6
 )
 
 // rolesOf returns the roles and bindings of a right.
@@ -59,11 +62,13 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	if r.recheckRights(key) {
 		return
 	}
-	delay := obstacleChangeDelay
-	if existence {
-		delay = obstacleDelay
+	for _, owner := range r.obstacles.Owners(key) {
+		delay := obstacleChangeDelay
+		if s := r.states.of(owner); existence && s != nil && s.soon.TryAccept() {
+			delay = obstacleDelay
+		}
+		r.Trigger.EnqueueAfter(delay, owner)
 	}
-	r.Trigger.EnqueueAfter(delay, r.obstacles.Owners(key)...)
 }
 
 // recheckRights asks for the missing rights of roles and bindings, after a change or the end of their watch. It reports whether the key has such.

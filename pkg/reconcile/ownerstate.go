@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/client-go/util/flowcontrol"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -61,6 +63,8 @@ type ownerState struct {
 	deletion deletionState
 	// writes are the writes of the status.
 	writes status.Writes
+	// soon spaces the early attempts after new and deleted obstacles.
+	soon flowcontrol.PassiveRateLimiter
 	// justHeld reports that this process has added the finalizer, and is still to write a status. unbegun reports that no reconcile of this process
 	// has considered the objects yet.
 	justHeld, unbegun bool
@@ -107,6 +111,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 		revision:  revisionState{status: vr.Status.Revision.DeepCopy()},
 		writes:    status.Writes{Begun: time.Now(), Read: vr.ResourceVersion},
 		inventory: inventoryState{recovers: emptied, emptied: emptied},
+		soon:      flowcontrol.NewTokenBucketPassiveRateLimiter(float32(time.Second)/float32(obstacleChangeDelay), obstacleBurst),
 	}
 	for _, entry := range owners.FirstInventory(vr) {
 		s.plan.Objects.Track(object.IdentityOf(&entry)).Entry = &entry
