@@ -35,7 +35,7 @@ type Key struct {
 	Cluster         string
 	GVR             schema.GroupVersionResource
 	Namespace, Name string
-	// Claims leaves out changes of the contents: those of the owners, of annotations of Vidra and of the deletion count.
+	// Claims leaves out changes of the contents: only changes of the owners, of annotations of Vidra and of the deletion count.
 	Claims bool
 }
 
@@ -238,7 +238,8 @@ func versionOnly(obj any) (any, error) {
 	return obj, nil
 }
 
-// claimsOnly drops all but the version, and what Claims counts. Times and fields in managedFields change with the contents.
+// claimsOnly drops all but the version, the owners, the annotations of Vidra and the deletion. Times and fields in managedFields change with the
+// contents.
 func claimsOnly(obj any) (any, error) {
 	whole, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
