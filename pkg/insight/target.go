@@ -98,20 +98,32 @@ func (c *Client) Identify(of Target) (object.Identity, error) {
 	return s.id, nil
 }
 
-// Managed is an object with the VidraResources that manage it, as far as the user may read them.
+// Managed is an object of this cluster with the VidraResources that manage it here, as far as the user may read them.
 type Managed struct {
 	ID       object.Identity
 	Resource schema.GroupVersionResource
 	Owners   []*v1alpha1.VidraResource
 }
 
-// Managed finds an object that VidraResources manage. It fails if none does.
+// Managed finds an object of this cluster that VidraResources manage. It fails if none does: the object of the same name in another
+// cluster has to be written there.
 func (c *Client) Managed(ctx context.Context, of Target) (Managed, error) {
 	s, err := c.look(ctx, of)
 	if err != nil {
 		return Managed{}, err
 	}
-	return Managed{ID: s.id, Resource: s.gvr, Owners: s.owners}, nil
+	if s.elsewhere() {
+		return Managed{}, fmt.Errorf("%s, which VidraResource %s manages, is in the cluster %s: annotate it there, with kubectl and a kubeconfig of that cluster",
+			s.id, s.owners[0].Name, s.owners[0].Spec.Destination.Server)
+	}
+	return Managed{ID: s.id, Resource: s.gvr, Owners: slices.DeleteFunc(slices.Clone(s.owners), Remote)}, nil
+}
+
+// elsewhere reports whether all VidraResources that manage the object have it in other clusters: an object of the same name in this
+// cluster is another one. An owner that the object names and that may not be read may be one of this cluster.
+func (s *subject) elsewhere() bool {
+	unread := len(s.named) > 0 && len(s.missing) > 0
+	return len(s.owners) > 0 && !unread && !slices.ContainsFunc(s.owners, func(vr *v1alpha1.VidraResource) bool { return !Remote(vr) })
 }
 
 // isNamespaced reports whether objects of a kind have a namespace.
@@ -188,6 +200,9 @@ func (s *subject) read(ctx context.Context) error {
 		return err
 	case err != nil:
 		s.missing = append(s.missing, "the VidraResource: "+err.Error())
+	}
+	if s.elsewhere() {
+		s.live = nil
 	}
 	if len(s.owners) > 0 || len(s.named) > 0 && len(s.missing) > 0 { // a controller copies the annotations that name them to what it creates
 		return nil

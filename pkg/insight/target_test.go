@@ -107,3 +107,42 @@ func TestReadableOwners(t *testing.T) {
 		})
 	}
 }
+
+// TestObjectsElsewhere: an object in another cluster is not the object of its name in this one. That is neither written nor explained for it.
+func TestObjectsElsewhere(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: page\n  namespace: shop\n" +
+		"  managedFields: [{manager: helm, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {\"f:data\":{\"f:a\":{}}}}]\ndata: {a: b}\n"
+	owner := func(name, server string) *v1alpha1.VidraResource {
+		vr := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: manifest, Destination: v1alpha1.Destination{Server: server}}}
+		vr.Name, vr.Status.ManagedResources = name, []v1alpha1.ManagedResourceStatus{{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page"}}
+		return vr
+	}
+	local, remote := owner("local", ""), owner("remote", "https://eu.example.com:6443")
+	client := func(all ...*v1alpha1.VidraResource) *Client {
+		mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
+		mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+		return &Client{resources: allListed(all), dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), objectOf(t, manifest)), mapper: mapper, program: DefaultProgram}
+	}
+	page := Target{Kind: "configmap", Namespace: "shop", Name: "page"}
+
+	_, err := client(remote).Managed(t.Context(), page)
+	require.ErrorContains(t, err, "ConfigMap shop/page, which VidraResource remote manages, is in the cluster https://eu.example.com:6443: annotate it there")
+	found, err := client(local, remote).Managed(t.Context(), page)
+	require.NoError(t, err)
+	require.Equal(t, []*v1alpha1.VidraResource{local}, found.Owners, "the other one answers to the object in its cluster")
+
+	for others, of := range map[int]*Client{0: client(remote), 1: client(local, remote)} {
+		s, err := of.look(t.Context(), page)
+		require.NoError(t, err)
+		require.Len(t, s.explain(t.Context()).Others, others, "the managers of the object of this cluster alone")
+	}
+}
+
+// allListed are VidraResources that may be listed.
+type allListed []*v1alpha1.VidraResource
+
+func (all allListed) Get(context.Context, string) (*v1alpha1.VidraResource, error) {
+	return nil, errors.New("they are listed")
+}
+
+func (all allListed) List(context.Context, string) ([]*v1alpha1.VidraResource, error) { return all, nil }
