@@ -67,7 +67,9 @@ func TestHints(t *testing.T) {
 			_, err := newKube().target([]string{"shop"})
 			require.ErrorContains(t, err, "about a VidraResource: `"+typed+" status shop`")
 
-			text := style.Why(&insight.Explanation{Argument: "configmap/settings -n shop", ManagedBy: []insight.ManagedBy{{VidraResource: "shop", LinesFrom: "spec.manifest"}}})
+			text := style.Why(&insight.Explanation{ManagedBy: []insight.ManagedBy{{
+				VidraResource: "shop", LinesFrom: "spec.manifest", SkipWith: insight.Program(typed).SkipHint("configmap/settings -n shop"),
+			}}})
 			require.Contains(t, text, "\n     "+typed+" skip configmap/settings -n shop --for 1h --reason \"WHY\"\n")
 
 			root := newRoot()

@@ -30,6 +30,11 @@ func (p Program) Hint(command string, args ...string) string {
 	return strings.Join(append([]string{string(cmp.Or(p, DefaultProgram)), command}, args...), " ")
 }
 
+// SkipHint returns the command that exempts an object from reverts.
+func (p Program) SkipHint(argument string) string {
+	return p.Hint("skip", argument, `--for 1h --reason "WHY"`)
+}
+
 // Options configure a Client. The zero value is usable.
 type Options struct {
 	// Program is the name of this program on the user's command line. Defaults to DefaultProgram.

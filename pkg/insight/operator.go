@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -66,9 +67,6 @@ func (o Operator) decisions() (d decisions, err error) {
 	if !slices.Contains(policies, d.operator.Additions) {
 		return d, fmt.Errorf("the policy for additions is %q: it must be Keep, Warn or Revert", d.operator.Additions)
 	}
-	if d.operator.MaxBreakGlass == nil {
-		d.operator.MaxBreakGlass = new(v1alpha1.DefaultMaxBreakGlass)
-	}
 	if d.scope, err = cluster.LocalScope(o.Namespaces...); err != nil {
 		return d, fmt.Errorf("the namespaces of the operator: %w", err)
 	}
@@ -103,6 +101,11 @@ func (d *decisions) accounts(cache client.Reader) access.Accounts {
 	return access.Accounts{Cache: cache, Required: d.operator.RequireServiceAccount, Impersonated: d.impersonated}
 }
 
+// maxBreakGlass is how long break-glass exempts an object of a VidraResource at most.
+func (d *decisions) maxBreakGlass(vr *v1alpha1.VidraResource) time.Duration {
+	return vr.MaxBreakGlass(ptr.Deref(d.operator.MaxBreakGlass, v1alpha1.DefaultMaxBreakGlass))
+}
+
 // settings are the settings of the operator for the objects of a VidraResource.
 func (d *decisions) settings(vr *v1alpha1.VidraResource, by object.Signature) *plan.Settings {
 	inventory := make([]*plan.Object, len(vr.Status.ManagedResources))
@@ -112,7 +115,7 @@ func (d *decisions) settings(vr *v1alpha1.VidraResource, by object.Signature) *p
 	return &plan.Settings{
 		Claimant: owners.Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: by.Manager, WithoutKeys: true},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents,
-		MaxBreakGlass: vr.MaxBreakGlass(*d.operator.MaxBreakGlass), GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(inventory) }),
+		MaxBreakGlass: d.maxBreakGlass(vr), GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(inventory) }),
 		Additions: plan.AdditionsOf(vr, d.operator.Additions, d.operator.Tools), Tools: d.operator.Tools,
 	}
 }

@@ -145,4 +145,6 @@ func (all allListed) Get(context.Context, string) (*v1alpha1.VidraResource, erro
 	return nil, errors.New("they are listed")
 }
 
-func (all allListed) List(context.Context, string) ([]*v1alpha1.VidraResource, error) { return all, nil }
+func (all allListed) List(context.Context, string) ([]*v1alpha1.VidraResource, error) {
+	return all, nil
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,7 +13,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 )
 
 // Explanation says who manages and who edited an object, and how to keep a change.
@@ -74,6 +77,10 @@ type ManagedBy struct {
 	// Example reports that no edit is known, and Lines and Rule are about another field.
 	Example bool `json:"example,omitempty"`
 
+	// Exempt is the answer to the break-glass annotations while it is in force; nil otherwise.
+	Exempt *v1alpha1.BreakGlassStatus `json:"-"`
+	// SkipWith is the command that exempts the object from reverts, or that ends its exemption; empty if the operator accepts none.
+	SkipWith string `json:"-"`
 	// LinesFrom is where lines of the manifest are counted from; empty if the manifest is unknown.
 	LinesFrom string `json:"-"`
 	// Rules are the present rules of spec.drift.ignore, which Rule extends.
@@ -172,11 +179,12 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 		if s.live != nil && !Remote(vr) {
 			m.addFields(s.live, signature(vr).Manager, known)
 		}
+		m.addExemption(s, vr, time.Now())
 		e.ManagedBy = append(e.ManagedBy, m)
 	}
 	for _, name := range s.named {
 		if !listed[name] && len(s.missing) > 0 {
-			m := ManagedBy{VidraResource: name}
+			m := ManagedBy{VidraResource: name, SkipWith: s.client.program.SkipHint(s.argument())}
 			if s.live != nil {
 				leaves, _ := ownership.FieldsOf(s.live, v1alpha1.FieldManager(name), nil, known)
 				m.Fields = paths(leaves)
@@ -194,6 +202,31 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 		}
 	}
 	return e
+}
+
+// addExemption adds the exemption by break-glass, and the command that asks for one or ends it, as the operator decides about both.
+func (m *ManagedBy) addExemption(of *subject, vr *v1alpha1.VidraResource, now time.Time) {
+	const until, reason = v1alpha1.BreakGlassUntilAnnotation, v1alpha1.BreakGlassReasonAnnotation
+	limits := breakglass.Limits{Max: of.client.operator.maxBreakGlass(vr)}
+	if m.located != nil {
+		_, limits.InManifest = m.located.located.Object.GetAnnotations()[until]
+	}
+	if !policy.OfBreakGlass(m.BreakGlass, limits.Max, now).Reverts() {
+		m.Exempt = m.BreakGlass
+	}
+	end := now.Add(time.Hour).UTC().Format(time.RFC3339)
+	answer := breakglass.Decide(map[string]string{until: end, reason: "WHY"}, m.BreakGlass, limits, now)
+	switch {
+	case m.Exempt != nil && m.Cluster != "":
+		m.SkipWith = fmt.Sprintf("kubectl annotate %s %s- %s-", of.argument(), until, reason)
+	case m.Exempt != nil:
+		m.SkipWith = of.client.program.Hint("skip", of.argument(), "--end")
+	case answer.State != v1alpha1.BreakGlassAccepted:
+	case m.Cluster != "":
+		m.SkipWith = fmt.Sprintf(`kubectl annotate --overwrite %s %s=%s %s="WHY"`, of.argument(), until, end, reason)
+	default:
+		m.SkipWith = of.client.program.SkipHint(of.argument())
+	}
 }
 
 // addFields adds the fields that the VidraResource owns.

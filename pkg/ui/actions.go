@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,15 +45,19 @@ func (s *Server) actionsOfObject(why *insight.Explanation) []action {
 	of := action{Kind: schema.FromAPIVersionAndKind(why.APIVersion, why.Kind).GroupKind().String(), Namespace: why.Namespace, Name: why.Name}
 	skip, end, keep := of, of, of
 	skip.Verb, skip.Label, skip.Explains, skip.Asks = "skip", "Exempt from reverts", "Vidra reverts no edit of the object for a time (break-glass)", true
-	skip.Command = s.Program.Hint("skip", why.Argument, `--for 1h --reason "WHY"`)
+	skip.Command = s.Program.SkipHint(why.Argument)
 	end.Verb, end.Label, end.Explains = "end", "End the exemption", "Vidra reverts the edits that were made meanwhile"
 	end.Command = s.Program.Hint("skip", why.Argument, "--end")
 	keep.Verb, keep.Label, keep.Explains = "keep", "Keep when removed", "The object stays, unmanaged, when Vidra would delete it"
 	keep.Command = s.Program.Hint("orphan", why.Argument)
-	for _, m := range why.ManagedBy {
-		if m.BreakGlass != nil && m.BreakGlass.State == v1alpha1.BreakGlassAccepted {
-			return []action{end, keep}
-		}
+	here := slices.DeleteFunc(slices.Clone(why.ManagedBy), func(m insight.ManagedBy) bool { return m.Cluster != "" })
+	switch {
+	case len(here) == 0: // it is annotated in its cluster
+		return nil
+	case slices.ContainsFunc(here, func(m insight.ManagedBy) bool { return m.Exempt != nil }):
+		return []action{end, keep}
+	case !slices.ContainsFunc(here, func(m insight.ManagedBy) bool { return m.SkipWith != "" }):
+		return []action{keep}
 	}
 	return []action{skip, keep}
 }

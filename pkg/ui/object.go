@@ -104,7 +104,7 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 		s.failAnswer(w, r, err)
 		return
 	}
-	s.addOwners(&view)
+	view.addOwners()
 	moments := s.timelineOfObject(id, view.Why)
 	if i := slices.IndexFunc(moments, func(m moment) bool { return m.Diff != "" }); i >= 0 {
 		view.Last = &moments[i]
@@ -117,18 +117,16 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 }
 
 // addOwners adds the VidraResources that manage the object.
-func (s *Server) addOwners(view *objectView) {
+func (view *objectView) addOwners() {
 	for _, m := range view.Why.ManagedBy {
 		o := ownerView{ManagedBy: m, Handling: modeTexts[v1alpha1.DriftMode(m.Drift)], Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
 		if m.Suspended {
 			o.Handling = "suspended: edits are not reverted"
 		}
-		o.Skip = s.Program.Hint("skip", view.Why.Argument, `--for 1h --reason "WHY"`)
-		if g := m.BreakGlass; g != nil && g.State == v1alpha1.BreakGlassAccepted {
-			o.ExemptEnd, o.Handling = s.Program.Hint("skip", view.Why.Argument, "--end"), "no edit is reverted: exemption by break-glass"
-			if g.Until != nil {
-				o.Handling += " until " + g.Until.UTC().Format("2006-01-02 15:04 UTC")
-			}
+		if g := m.Exempt; g != nil {
+			o.ExemptEnd, o.Handling = m.SkipWith, "no edit is reverted: exemption by break-glass until "+g.Until.UTC().Format("2006-01-02 15:04 UTC")
+		} else {
+			o.Skip = m.SkipWith
 		}
 		if m.Rule != nil {
 			rule, err := render.RuleYAML(m.Rules, *m.Rule)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	manifests "github.com/vidra-operator/vidra/pkg/source"
 )
@@ -277,7 +278,7 @@ func inventoryOf(vr *v1alpha1.VidraResource, query url.Values) inventory {
 		e := &entries[from+i]
 		id := object.IdentityOf(e)
 		r := inventoryRow{ID: id, State: cell{string(e.State), cmp.Or(objectTones[e.State], "progress")}, Health: healthCells[e.Health], Message: plainText(e.Message)}
-		if g := e.BreakGlass; g != nil && g.State == v1alpha1.BreakGlassAccepted && g.Until != nil {
+		if g := e.BreakGlass; breakglass.Exempts(g, time.Now()) {
 			r.Exempt = "no edit is reverted until " + g.Until.UTC().Format("2006-01-02 15:04 UTC")
 		}
 		if !insight.Remote(vr) {

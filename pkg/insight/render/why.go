@@ -107,8 +107,8 @@ func remarks(m insight.ManagedBy) string {
 		all = append(all, "apply "+string(m.Apply)+": edits are left")
 	case m.Suspended:
 		all = append(all, "suspended: edits are not reverted")
-	case exempt(m) != nil:
-		all = append(all, "no edit is reverted"+until(exempt(m)))
+	case m.Exempt != nil:
+		all = append(all, "no edit is reverted"+until(m.Exempt))
 	case m.Drift != "":
 		all = append(all, driftTexts[v1alpha1.DriftMode(m.Drift)])
 	}
@@ -168,10 +168,15 @@ func (e explanation) keep(b *strings.Builder, title func(string)) {
 		if m.Rule != nil {
 			keepByRule(m, b, way)
 		}
-		if g := exempt(m); g != nil {
-			way("All edits of the object are kept%s. To end that:\n     %s", until(g), e.style.Program.Hint("skip", e.explanation.Argument, "--end"))
-		} else {
-			way("Keep all edits of the object for a while:\n     %s", e.style.Program.Hint("skip", e.explanation.Argument, `--for 1h --reason "WHY"`))
+		there := ""
+		if m.Cluster != "" {
+			there = ", with a kubeconfig of its cluster"
+		}
+		switch {
+		case m.Exempt != nil:
+			way("All edits of the object are kept%s. To end that%s:\n     %s", until(m.Exempt), there, m.SkipWith)
+		case m.SkipWith != "":
+			way("Keep all edits of the object for a while%s:\n     %s", there, m.SkipWith)
 		}
 	}
 }
@@ -195,12 +200,4 @@ func keepByRule(m insight.ManagedBy, b *strings.Builder, way func(format string,
 		rule = err.Error()
 	}
 	b.WriteString(safeLines("     ", rule))
-}
-
-// exempt is the exemption by break-glass that is in force; nil if none is.
-func exempt(m insight.ManagedBy) *v1alpha1.BreakGlassStatus {
-	if m.BreakGlass != nil && m.BreakGlass.State == v1alpha1.BreakGlassAccepted {
-		return m.BreakGlass
-	}
-	return nil
 }

@@ -3,7 +3,7 @@
 //
 // Each rule returns one value: [Revert], or [Leave] with a reason and a time, for an edit; [Remove], [Keep] or [Wait] for a removal.
 // [FirstOf] combines rules about edits, and [Decide] rules about removals. The reconciler and `vidra diff` call the same functions. `vidra
-// forecast` calls them for the end of a break-glass, and reads spec.drift.mode itself for the fields that fight.
+// why` calls them for an exemption. `vidra forecast` calls them for the end of a break-glass, and reads spec.drift.mode itself for the fields that fight.
 //
 // Invariants: an unknown fact makes a removal wait; no rule turns Keep or Wait of another one into Remove.
 package policy
