@@ -141,7 +141,7 @@ func (m *ManagedBy) addRemedies(of *subject, edits []Edit) {
 		}
 		edited, m.Example = m.configured[i:i+1], true
 	}
-	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: of.id.Group, Kind: of.id.Kind, Name: of.id.Name, Namespace: of.id.Namespace}}
+	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTargetOf(of.id.GroupKind, of.id.Namespace, of.id.Name)}
 	for _, field := range edited {
 		m.Lines = append(m.Lines, FieldLine{field.Path, m.located.place(field.Tokens...)})
 		rule.Paths = append(rule.Paths, field.Pointer())

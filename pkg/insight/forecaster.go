@@ -301,7 +301,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 
 // ruleFor is the rule that leaves the fields that fight to their writers, or nil.
 func ruleFor(id object.Identity, fields []ContestedField) *v1alpha1.IgnoreRule {
-	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: id.Group, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}}
+	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTargetOf(id.GroupKind, id.Namespace, id.Name)}
 	for _, field := range fields {
 		if pointer := (ownership.Field{Tokens: field.tokens}).Pointer(); field.Fights && pointer != "" && !slices.Contains(rule.Paths, pointer) {
 			rule.Paths = append(rule.Paths, pointer)

@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/dryrun"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // TestForecastParsesOnce: the work for the places of contested fields grows with their number, and not with its square.
@@ -27,4 +30,23 @@ func TestForecastParsesOnce(t *testing.T) {
 		})
 	}
 	require.Less(t, work(80), 6*work(20))
+}
+
+// TestRuleOfOneObject: the rule for a Service of Kubernetes leaves no field of a Service with its name in another group to others.
+func TestRuleOfOneObject(t *testing.T) {
+	const service = "apiVersion: %s\nkind: Service\nmetadata: {name: web, namespace: shop, labels: {tier: front}}\n"
+	vr := &v1alpha1.VidraResource{}
+	vr.Spec.Manifest = fmt.Sprintf(service+"---\n"+service, "v1", "serving.knative.dev/v1")
+	tier := []string{"metadata", "labels", "tier"}
+	for _, group := range []string{"", "serving.knative.dev"} {
+		id := object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: "Service"}, Namespace: "shop", Name: "web"}
+		forecast := *ruleFor(id, []ContestedField{{Fights: true, tokens: tier}})
+		for _, other := range []string{"", "serving.knative.dev"} {
+			vr.Spec.Drift = &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{forecast}}
+			of := object.Identity{GroupKind: schema.GroupKind{Group: other, Kind: "Service"}, Namespace: "shop", Name: "web"}
+			found, err := desired.Locate(vr, []desired.Part{desired.InlinePart(vr)}, of)
+			require.NoError(t, err)
+			require.Equal(t, group == other, found.Exemptions.Exempts("kubectl-label", tier), "the rule of %q in %q", group, other)
+		}
+	}
 }

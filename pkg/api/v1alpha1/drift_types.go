@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
@@ -194,6 +195,11 @@ type IgnoreTarget struct {
 	// LabelSelector selects by the labels that the manifest gives the object.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+}
+
+// IgnoreTargetOf returns the target that selects one object alone: no group would select the objects of its kind and name in all groups.
+func IgnoreTargetOf(kind schema.GroupKind, namespace, name string) IgnoreTarget {
+	return IgnoreTarget{Group: cmp.Or(kind.Group, CoreGroup), Kind: kind.Kind, Name: name, Namespace: namespace}
 }
 
 // DriftMode is the mode of spec.drift. Defaults to DriftCorrect.

@@ -97,7 +97,7 @@ func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
 		return
 	}
 	if !known {
-		c.Text = c.Describe(v1alpha1.IgnoreTarget{Group: o.ID.Group, Kind: o.ID.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name})
+		c.Text = c.Describe(v1alpha1.IgnoreTargetOf(o.ID.GroupKind, o.ID.Namespace, o.ID.Name))
 	}
 	if begins {
 		p.Note(events.Change{
