@@ -12,6 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // File is a text with VidraResources, or with the objects of one.
@@ -91,30 +92,33 @@ func isVidraResource(obj manifest.Object) bool {
 	return gvk.Group == v1alpha1.GroupVersion.Group && gvk.Kind == v1alpha1.Kind
 }
 
-// textIn returns the part of a manifest in a ConfigMap or Secret of the same files.
-func textIn(objects []manifest.Object, vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (text string, found bool) {
-	namespace := cmp.Or(source.Namespace, vr.Spec.Destination.Namespace)
+// textIn returns the part of a manifest in a ConfigMap or Secret of the same files. Objects without a namespace are applied to in.
+func textIn(objects []manifest.Object, in string, vr *v1alpha1.VidraResource, from v1alpha1.ManifestSource) (text string, found bool) {
+	key := source.KeyOf(vr, from)
 	for _, obj := range objects {
-		if obj.GetKind() != source.Kind || obj.GetAPIVersion() != "v1" || obj.GetName() != source.Name || obj.GetNamespace() != namespace {
+		if obj.GetKind() != from.Kind || obj.GetAPIVersion() != "v1" || obj.GetName() != key.Name || cmp.Or(obj.GetNamespace(), in) != key.Namespace {
 			continue
 		}
-		if source.Kind == "Secret" {
+		if from.Kind == source.Secret {
 			secret := &corev1.Secret{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, secret); err != nil {
 				return "", false
 			}
-			if text, found := secret.StringData[source.Key]; found {
+			if text, found := secret.StringData[from.Key]; found {
 				return text, true
 			}
-			text, found := secret.Data[source.Key]
+			text, found := secret.Data[from.Key]
 			return string(text), found
 		}
 		cm := &corev1.ConfigMap{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, cm); err != nil {
 			return "", false
 		}
-		text, found := cm.Data[source.Key]
-		return text, found
+		if text, found := cm.Data[from.Key]; found {
+			return text, true
+		}
+		text, found := cm.BinaryData[from.Key]
+		return string(text), found
 	}
 	return "", false
 }

@@ -110,7 +110,7 @@ func lintVidraResource(obj manifest.Object, objects []manifest.Object) (vr *v1al
 	texts := []string{vr.Spec.Manifest}
 	missing, complete := false, true
 	for _, source := range vr.Spec.ManifestFrom {
-		text, found := textIn(objects, vr, source)
+		text, found := textIn(objects, "", vr, source)
 		if !found {
 			missing, complete = true, complete && source.Optional
 			continue

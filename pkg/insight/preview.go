@@ -83,7 +83,7 @@ func (c *Client) preview(ctx context.Context, q PreviewQuery) (*preview, error) 
 	}
 	objects := files.objects()
 	p.beside = func(vr *v1alpha1.VidraResource, source v1alpha1.ManifestSource) (string, bool) {
-		return textIn(objects, vr, source)
+		return textIn(objects, q.Namespace, vr, source)
 	}
 	if err := p.add(ctx, c, objects, q.VidraResource); err != nil {
 		return nil, err
