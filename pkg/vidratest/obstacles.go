@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 )
 
 // obstacles are the reasons for a delayed revert of an edit, as far as the VidraResource has
@@ -40,7 +41,7 @@ func obstacles(vr *v1alpha1.VidraResource, o Object, commandLine string) []strin
 	}
 	if e := entryOf(vr, o); e == nil {
 		add("does not have %s in its inventory yet", o)
-	} else if b := e.BreakGlass; b != nil && b.State == v1alpha1.BreakGlassAccepted && b.Until != nil {
+	} else if b := e.BreakGlass; breakglass.Exempts(b, time.Now()) {
 		add("exempts %s by break-glass until %s", o, b.Until.UTC().Format(time.RFC3339))
 	}
 	return all

@@ -44,8 +44,8 @@ func TestObstacles(t *testing.T) {
 		"is not ready: ApplyFailed: no":            func(vr *v1alpha1.VidraResource) { vr.Status.Conditions[0] = failed(v1alpha1.ConditionReady) },
 		"does not watch all objects: ApplyFailed":  func(vr *v1alpha1.VidraResource) { vr.Status.Conditions[1] = failed(v1alpha1.ConditionWatching) },
 		"does not have ConfigMap shop/settings in": func(vr *v1alpha1.VidraResource) { vr.Status.ManagedResources = nil },
-		"by break-glass until 2026-01-31T18:00:00Z": func(vr *v1alpha1.VidraResource) {
-			until := metav1.NewTime(time.Date(2026, 1, 31, 18, 0, 0, 0, time.UTC))
+		"by break-glass until 2099-01-31T18:00:00Z": func(vr *v1alpha1.VidraResource) {
+			until := metav1.NewTime(time.Date(2099, 1, 31, 18, 0, 0, 0, time.UTC))
 			vr.Status.ManagedResources[0].BreakGlass = &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Until: &until}
 		},
 	} {
@@ -56,6 +56,9 @@ func TestObstacles(t *testing.T) {
 		require.Contains(t, got[0], "VidraResource shop ")
 		require.Contains(t, got[0], text)
 	}
+	over := inOrder()
+	over.Status.ManagedResources[0].BreakGlass = &v1alpha1.BreakGlassStatus{State: v1alpha1.BreakGlassAccepted, Until: &metav1.Time{Time: time.Now().Add(-time.Hour)}}
+	require.Empty(t, obstacles(over, settings, "vidra"), "the operator has yet to write the end of the exemption")
 }
 
 func failed(kind string) metav1.Condition {
