@@ -145,9 +145,7 @@ func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 				APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name, Fields: controlled,
 			})
 		}
-		if rule := ruleFor(o.ID, fields[i]); rule != nil {
-			found.Rules = append(found.Rules, *rule)
-		}
+		found.Rules = append(found.Rules, rulesFor(o.ID, fields[i])...)
 		if missing[i] != "" {
 			found.Missing = append(found.Missing, missing[i])
 		}
@@ -299,18 +297,21 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 	}
 }
 
-// ruleFor is the rule that leaves the fields that fight to their writers, or nil.
-func ruleFor(id object.Identity, fields []ContestedField) *v1alpha1.IgnoreRule {
-	rule := &v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTargetOf(id.GroupKind, id.Namespace, id.Name)}
+// maxRulePaths is how many paths a rule of spec.drift.ignore has at most.
+const maxRulePaths = 64
+
+// rulesFor are the rules that leave the fields that fight to their writers.
+func rulesFor(id object.Identity, fields []ContestedField) (rules []v1alpha1.IgnoreRule) {
+	var all []string
 	for _, field := range fields {
-		if pointer := (ownership.Field{Tokens: field.tokens}).Pointer(); field.Fights && pointer != "" && !slices.Contains(rule.Paths, pointer) {
-			rule.Paths = append(rule.Paths, pointer)
+		if pointer := (ownership.Field{Tokens: field.tokens}).Pointer(); field.Fights && pointer != "" && !slices.Contains(all, pointer) {
+			all = append(all, pointer)
 		}
 	}
-	if len(rule.Paths) == 0 {
-		return nil
+	for paths := range slices.Chunk(all, maxRulePaths) {
+		rules = append(rules, v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTargetOf(id.GroupKind, id.Namespace, id.Name), Paths: paths})
 	}
-	return rule
+	return rules
 }
 
 // locate adds where the manifest has the fields, and puts those that fight first.

@@ -40,13 +40,27 @@ func TestRuleOfOneObject(t *testing.T) {
 	tier := []string{"metadata", "labels", "tier"}
 	for _, group := range []string{"", "serving.knative.dev"} {
 		id := object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: "Service"}, Namespace: "shop", Name: "web"}
-		forecast := *ruleFor(id, []ContestedField{{Fights: true, tokens: tier}})
+		forecast := rulesFor(id, []ContestedField{{Fights: true, tokens: tier}})
 		for _, other := range []string{"", "serving.knative.dev"} {
-			vr.Spec.Drift = &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{forecast}}
+			vr.Spec.Drift = &v1alpha1.DriftPolicy{Ignore: forecast}
 			of := object.Identity{GroupKind: schema.GroupKind{Group: other, Kind: "Service"}, Namespace: "shop", Name: "web"}
 			found, err := desired.Locate(vr, []desired.Part{desired.InlinePart(vr)}, of)
 			require.NoError(t, err)
 			require.Equal(t, group == other, found.Exemptions.Exempts("kubectl-label", tier), "the rule of %q in %q", group, other)
 		}
 	}
+}
+
+// TestRulesOfManyFields: no rule has more paths than the API server accepts.
+func TestRulesOfManyFields(t *testing.T) {
+	fields := make([]ContestedField, 65)
+	for i := range fields {
+		fields[i] = ContestedField{Fights: true, tokens: []string{"data", fmt.Sprint("k", i)}}
+	}
+	rules := rulesFor(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "shop", Name: "page"}, fields)
+	require.Len(t, rules, 2)
+	require.Len(t, rules[0].Paths, 64)
+	require.Equal(t, []string{"/data/k64"}, rules[1].Paths)
+	require.Equal(t, rules[0].Target, rules[1].Target)
+	require.Empty(t, rulesFor(object.Identity{}, nil))
 }
