@@ -62,6 +62,35 @@ func TestDiffOfEditsThatStay(t *testing.T) {
 	require.Contains(t, vidra(t, "diff", "stays", "--operator-config", "/nonexistent").stderr, "--operator-config: ")
 }
 
+// TestDiffOfDeletedObjects: an edit of an object whose deletion has begun is not reverted, and the object is created again when it is gone.
+func TestDiffOfDeletedObjects(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "ending")
+	cluster.NewVidraResource(t, "ending", settings)
+	cluster.AwaitReady(t, "ending")
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ending", Name: "settings"}}
+	require.NoError(t, cluster.MergePatch(cm.DeepCopy(), `{"metadata":{"finalizers":["example.com/backup"]}}`))
+	end := func() error { return cluster.MergePatch(cm.DeepCopy(), `{"metadata":{"finalizers":null}}`) }
+	t.Cleanup(func() { _ = end() }) // after a failure
+	require.NoError(t, admin.Delete(t.Context(), cm.DeepCopy()))
+	require.NoError(t, cluster.MergePatch(cm.DeepCopy(), `{"data":{"greeting":"bye"}}`))
+
+	a := vidra(t, "diff", "ending")
+	require.Equal(t, 1, a.code, a.stdout+a.stderr)
+	require.Contains(t, a.stdout, "its deletion has begun, and waits for its finalizers (example.com/backup): it is created again when it is gone")
+	live := &corev1.ConfigMap{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(cm), live))
+	require.Equal(t, "bye", live.Data["greeting"], "the operator reverts nothing of it")
+
+	require.NoError(t, end())
+	suite.Await(t, func(c *assert.CollectT) {
+		again := &corev1.ConfigMap{}
+		require.NoError(c, admin.Get(context.Background(), client.ObjectKeyFromObject(cm), again))
+		require.NotEqual(c, live.UID, again.UID)
+	})
+	require.Equal(t, 0, vidra(t, "diff", "ending").code)
+}
+
 // TestDiffOfRemovals: diff decides about an object that leaves the manifest as the operator does, which then does what diff has shown.
 func TestDiffOfRemovals(t *testing.T) {
 	t.Parallel()

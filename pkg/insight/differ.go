@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/dryrun"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -251,6 +252,9 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 			d.owned.Do(func() { d.printOwner(o.ID, managers[0]) })
 		}
 	}
+	if live != nil && live.GetDeletionTimestamp() != nil {
+		return d.recreated(diff, o, live), nil
+	}
 	if decision := policy.OfApply(o.Apply); live != nil && !decision.Reverts() {
 		diff.Stays, diff.Why = len(desired.Differences(o.Unstructured(), live)) > 0, decision.Reason
 		return diff, nil
@@ -264,11 +268,8 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 			return d.moved(ctx, diff, o, live, former)
 		}
 	}
-	if completed := live == nil && d.completed(o); completed && o.Apply.Leaves() {
-		diff.Why = "was deleted, and its annotation " + v1alpha1.ApplyAnnotation + " is CreateOnly: it is created again when its configuration changes"
-		return diff, nil
-	} else if completed {
-		diff.Why = "ended successfully and was removed by its own controller: it is created again when its configuration changes"
+	if why := d.completed(o); live == nil && why != "" {
+		diff.Why = why
 		return diff, nil
 	}
 	if diff, err = d.dryRun(ctx, diff, o, live); err != nil {
@@ -313,14 +314,35 @@ func (d *differ) moved(ctx context.Context, diff *ObjectDifference, o *desired.O
 	return diff, nil
 }
 
-// completed reports whether an object that is absent has ended and is not created again, as the operator decides it.
-func (d *differ) completed(o *desired.Object) bool {
+// recreated is about an object whose deletion has begun: it is neither changed nor compared, and created again when it is gone.
+func (d *differ) recreated(diff *ObjectDifference, o *desired.Object, live *unstructured.Unstructured) *ObjectDifference {
+	diff.Why = "its deletion has begun"
+	if waitsFor := ending.WaitsFor(live); waitsFor != "" {
+		diff.Why += ", and waits for " + waitsFor
+	}
+	if why := d.completed(o); why != "" {
+		diff.Why = why
+		return diff
+	}
+	diff.Action, diff.Why = ActionCreate, diff.Why+": it is created again when it is gone"
+	return d.keep(diff, o, nil)
+}
+
+// completed returns the reason for which an object that is absent has ended and is not created again, as the operator decides it; empty for another
+// object.
+func (d *differ) completed(o *desired.Object) string {
 	entry := owners.EntryOf(d.runner.VR, o.ID)
 	if entry == nil || d.manifestChanged(entry, o) {
-		return false
+		return ""
 	}
 	known := plan.Object{ID: o.ID, Desired: o, Entry: entry}
-	return entry.State == v1alpha1.ObjectCompleted || known.Completes(trigger.Cause{Unsure: true, Deleted: true})
+	switch completed := entry.State == v1alpha1.ObjectCompleted || known.Completes(trigger.Cause{Unsure: true, Deleted: true}); {
+	case !completed:
+		return ""
+	case o.Apply.Leaves():
+		return "was deleted, and its annotation " + v1alpha1.ApplyAnnotation + " is CreateOnly: it is created again when its configuration changes"
+	}
+	return "ended successfully and was removed by its own controller: it is created again when its configuration changes"
 }
 
 func (o *ObjectDifference) refused(why string) *ObjectDifference {
