@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/cmd/internal/configfile"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/writes"
@@ -21,11 +23,14 @@ type operatorFlags struct {
 	// kubeconfigs is the namespace of the Secrets with the kubeconfigs of other clusters, and config the file with the configuration
 	// of the operator.
 	kubeconfigs, config string
+	// flags are the flags of the command; nil without --kubeconfig-namespace.
+	flags *pflag.FlagSet
 }
 
 // add adds the flags.
 func (o *operatorFlags) add(cmd *cobra.Command) {
 	addKubeconfigNamespace(cmd, &o.kubeconfigs)
+	o.flags = cmd.Flags()
 	o.addConfig(cmd)
 }
 
@@ -65,21 +70,25 @@ func (o *operatorFlags) connection(k *kube) (*rest.Config, insight.Options, erro
 // options returns the settings for a client.
 func (o *operatorFlags) options() (insight.Options, error) {
 	options := insight.Options{Program: program, KubeconfigNamespace: o.kubeconfigs}
-	var err error
-	if o.config != "" {
-		options.Operator, err = operatorOf(o.config)
+	if o.config == "" {
+		return options, nil
 	}
+	operator, namespace, err := operatorOf(o.config)
+	if namespace != "" && o.flags != nil && !o.flags.Changed(kubeconfigNamespaceFlag) {
+		options.KubeconfigNamespace = namespace
+	}
+	options.Operator = operator
 	return options, err
 }
 
-// operatorOf returns the settings in a file with an OperatorConfiguration.
-func operatorOf(path string) (operator insight.Operator, err error) {
+// operatorOf returns the settings in a file with an OperatorConfiguration, and the namespace of the Secrets with kubeconfigs, empty if unset.
+func operatorOf(path string) (operator insight.Operator, kubeconfigs string, err error) {
 	flags := flag.NewFlagSet("operator", flag.ContinueOnError)
 	for _, field := range configfile.Fields() {
 		flags.String(field.Flag, "", "")
 	}
 	if err := configfile.Load(path, flags, configfile.Origins{}); err != nil {
-		return operator, fmt.Errorf("--operator-config: %w", err)
+		return operator, "", fmt.Errorf("--operator-config: %w", err)
 	}
 	value := func(name string) string { return flags.Lookup(name).Value.String() }
 	list := func(name string) (all []string) {
@@ -100,13 +109,15 @@ func operatorOf(path string) (operator insight.Operator, err error) {
 	operator.ArtifactHosts = list("artifact-hosts")
 	operator.CrossNamespaceSources = value("allow-cross-namespace-sources") == "true"
 	operator.RequireServiceAccount = value("require-service-account") == "true"
+	operator.AllowInsecureKubeconfigs = value(cluster.AllowInsecureFlag) == "true"
+	operator.AllowKubeconfigProxies = value(cluster.AllowProxiesFlag) == "true"
 	operator.ImpersonationNamespaces = value("impersonation-namespaces")
 	if text := value("max-break-glass"); text != "" {
 		longest, err := time.ParseDuration(text)
 		if err != nil {
-			return operator, fmt.Errorf("--operator-config %s: maxBreakGlass %q: %w", path, text, err)
+			return operator, "", fmt.Errorf("--operator-config %s: maxBreakGlass %q: %w", path, text, err)
 		}
 		operator.MaxBreakGlass = &longest
 	}
-	return operator, nil
+	return operator, value(kubeconfigNamespaceFlag), nil
 }

@@ -28,6 +28,8 @@ const (
 type Destinations struct {
 	// Namespace of the Secrets with kubeconfigs; * for all. Defaults to DefaultKubeconfigNamespace.
 	Namespace string
+	// AllowInsecure and AllowProxies are those of [cluster.DestinationsOptions].
+	AllowInsecure, AllowProxies bool
 
 	// mu guards remotes.
 	mu sync.Mutex
@@ -82,7 +84,9 @@ func (d *Destinations) read(ctx context.Context, config *rest.Config) (*cluster.
 	if namespace == everyNamespace {
 		namespace = metav1.NamespaceAll
 	}
-	remotes := cluster.NewDestinations(cluster.DestinationsOptions{Secrets: secrets, Namespace: namespace})
+	remotes := cluster.NewDestinations(cluster.DestinationsOptions{
+		Secrets: secrets, Namespace: namespace, AllowInsecure: d.AllowInsecure, AllowProxies: d.AllowProxies,
+	})
 	if err := remotes.ReadOnce(ctx); err != nil {
 		return nil, err
 	}

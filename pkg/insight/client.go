@@ -80,6 +80,7 @@ func New(config *rest.Config, o Options) (*Client, error) {
 		return nil, err
 	}
 	c.destinations.Namespace = o.KubeconfigNamespace
+	c.destinations.AllowInsecure, c.destinations.AllowProxies = o.Operator.AllowInsecureKubeconfigs, o.Operator.AllowKubeconfigProxies
 	if c.cluster, err = cluster.New(config); err != nil {
 		return nil, err
 	}

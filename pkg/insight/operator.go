@@ -44,6 +44,9 @@ type Operator struct {
 	ArtifactHosts []string
 	// CrossNamespaceSources reports that the operator accepts sources of Flux in all namespaces.
 	CrossNamespaceSources bool
+	// AllowInsecureKubeconfigs and AllowKubeconfigProxies report that the operator accepts kubeconfigs of other clusters without TLS, and with
+	// a proxy-url.
+	AllowInsecureKubeconfigs, AllowKubeconfigProxies bool
 }
 
 // decisions are the settings of the operator in the form of its packages.
