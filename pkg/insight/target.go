@@ -22,6 +22,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/source/flux"
 )
 
 // Target is the object that a question is about.
@@ -379,14 +380,16 @@ func (l *located) start() string {
 }
 
 // how is the command that edits the part of the manifest that has the object.
-func (l *located) how() string {
-	from := l.located.Source()
+func (l *located) how() string { return editWith(l.vr, l.located.Source()) }
+
+// editWith is the command that edits a part of the manifest of a VidraResource, or describes its source. from is nil for spec.manifest.
+func editWith(vr *v1alpha1.VidraResource, from *v1alpha1.ManifestSource) string {
 	if from == nil {
-		return "kubectl edit vidraresource " + l.vr.Name
+		return "kubectl edit vidraresource " + vr.Name
 	}
-	key, verb := source.KeyOf(l.vr, *from), "edit"
-	if source.IsArtifact(from.Kind) {
-		verb = "describe" // it names the repository with the file
+	key, verb, kind := source.KeyOf(vr, *from), "edit", strings.ToLower(from.Kind)
+	if source.IsArtifact(from.Kind) { // other groups have kinds such as Bucket, too
+		verb, kind = "describe", kind+"."+flux.Group // it names the repository with the file
 	}
-	return fmt.Sprintf("kubectl %s %s %s -n %s", verb, strings.ToLower(from.Kind), key.Name, key.Namespace)
+	return fmt.Sprintf("kubectl %s %s %s -n %s", verb, kind, key.Name, key.Namespace)
 }

@@ -148,3 +148,16 @@ func (all allListed) Get(context.Context, string) (*v1alpha1.VidraResource, erro
 func (all allListed) List(context.Context, string) ([]*v1alpha1.VidraResource, error) {
 	return all, nil
 }
+
+// TestEditWith: the command names the source in its group, of which another group may have the kind, too.
+func TestEditWith(t *testing.T) {
+	vr := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Destination: v1alpha1.Destination{Namespace: "shop"}}}
+	vr.Name = "shop"
+	for want, from := range map[string]*v1alpha1.ManifestSource{
+		"kubectl edit vidraresource shop":                                       nil,
+		"kubectl edit configmap parts -n shop":                                  {Kind: "ConfigMap", Name: "parts", Key: "a.yaml"},
+		"kubectl describe bucket.source.toolkit.fluxcd.io parts -n flux-system": {Kind: "Bucket", Namespace: "flux-system", Name: "parts"},
+	} {
+		require.Equal(t, want, editWith(vr, from))
+	}
+}
