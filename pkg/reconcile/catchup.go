@@ -25,6 +25,8 @@ const (
 	catchUpRetry = 100 * time.Millisecond
 	// catchUpTimeout bounds the list of the VidraResources.
 	catchUpTimeout = 30 * time.Second
+	// catchUpRead is how long a cache is behind the list before a VidraResource is read: etcd may have been restored from a backup since the list.
+	catchUpRead = time.Second
 	// catchUpLog is the interval of the lines of the log about a cache that stays behind, and of the reads of a VidraResource with an awaited event.
 	catchUpLog = time.Minute
 )
@@ -41,6 +43,8 @@ type catchUp struct {
 	// listed are the VidraResources of the list, or of a later read, and version is the resourceVersion of the list. listed is nil before the list.
 	listed  map[string]listedVersion
 	version string
+	// behind has the times of the next reads of VidraResources that the cache shows in an older state than the list.
+	behind map[string]time.Time
 	// logged is the time of the latest log line.
 	logged time.Time
 }
@@ -97,25 +101,30 @@ func (c *catchUp) logLocked(ctx context.Context, seen, known string) {
 	}
 }
 
-// latest returns a VidraResource in the latest state that is known; nil while the cache is behind the API server. While the cache has a former status alone, it
+// latest returns a VidraResource in the latest state that is known; nil while the cache is behind the API server. A VidraResource that stays older than the
+// list is compared with the API server: the list was before the restoration of etcd. While the cache has a former status alone, it
 // is read from the API server: a former status is no knowledge about the objects, and an edit since then would be overwritten without a record. It fails
 // if a read fails. has reports whether the operator may reconcile a VidraResource that the cache does not show yet.
 func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api client.Reader, vr *v1alpha1.VidraResource, has func(*v1alpha1.VidraResource) bool) (*v1alpha1.VidraResource, error) {
-	if reached, err := c.reached(ctx, of, vr); err != nil || !reached {
+	reached, err := c.reached(ctx, of, vr)
+	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
-	is := c.listed[vr.Name]
+	is, due := c.listed[vr.Name], c.dueLocked(vr.Name, reached)
 	c.mu.Unlock()
 	order, incomparable := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version)
 	switch behind := incomparable == nil && order < 0; {
+	case !reached && !due:
+		return nil, nil
+	case !reached:
 	case is.uid != vr.UID, !is.unread && !behind:
 		return vr, nil
 	case is.unread && is.version == vr.ResourceVersion && time.Now().Before(is.awaited):
 		return nil, nil
 	}
 	now := &v1alpha1.VidraResource{}
-	err := api.Get(ctx, client.ObjectKeyFromObject(vr), now)
+	err = api.Get(ctx, client.ObjectKeyFromObject(vr), now)
 	gone := object.IsAbsent(err, vr.Name)
 	if err != nil && !gone {
 		return nil, fmt.Errorf("read the VidraResource, whose status in the cache is behind the API server: %w", err)
@@ -133,6 +142,27 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 	read.shown = true
 	c.listed[vr.Name] = read
 	return now, nil
+}
+
+// dueLocked reports whether a VidraResource that the cache shows in an older state than the list is to be read now. c.mu must be held.
+func (c *catchUp) dueLocked(name string, reached bool) bool {
+	if reached {
+		delete(c.behind, name)
+		return false
+	}
+	if c.behind == nil {
+		c.behind = map[string]time.Time{}
+	}
+	now := time.Now()
+	at, known := c.behind[name]
+	due := known && !now.Before(at)
+	switch {
+	case !known:
+		c.behind[name] = now.Add(catchUpRead)
+	case due:
+		c.behind[name] = now.Add(catchUpLog)
+	}
+	return due
 }
 
 // conflicted notes that a write of a VidraResource met a conflict: the cache may be behind another write.
@@ -180,6 +210,7 @@ func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error
 func (c *catchUp) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.behind, name)
 	if c.listed[name].shown {
 		delete(c.listed, name)
 	}

@@ -184,6 +184,41 @@ func TestCatchUpAfterAConflict(t *testing.T) {
 	}
 }
 
+// TestCatchUpAfterARestoration: etcd was restored from a backup after the list. A VidraResource that stays older than the list is read after a second.
+func TestCatchUpAfterARestoration(t *testing.T) {
+	t.Parallel()
+	former := metav1.ObjectMeta{Name: "shop", UID: "u1", Generation: 2, ResourceVersion: "80"}
+	later := metav1.ObjectMeta{Name: "shop", UID: "u1", Generation: 3, ResourceVersion: "90"}
+	for name, tc := range map[string]struct {
+		reason string
+		listed map[string]listedVersion
+		live   metav1.ObjectMeta
+		want   bool
+	}{
+		"changed since": {"The backup has a former spec.", map[string]listedVersion{"shop": versionOf(&later)}, former, true},
+		"deleted since": {"The backup has it again.", map[string]listedVersion{}, former, true},
+		"behind":        {"The cache is behind.", map[string]listedVersion{"shop": versionOf(&later)}, later, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, api := &catchUp{listed: tc.listed, version: "100"}, &fakeReader{vr: &v1alpha1.VidraResource{ObjectMeta: tc.live}}
+			latest := func() *v1alpha1.VidraResource {
+				now, err := c.latest(t.Context(), nil, api, &v1alpha1.VidraResource{ObjectMeta: former}, everyShard)
+				require.NoError(t, err)
+				return now
+			}
+			require.Nil(t, latest())
+			require.Nil(t, latest())
+			require.Zero(t, api.reads, "the cache has a second to catch up")
+			c.behind["shop"] = time.Now()
+			require.Equal(t, tc.want, latest() != nil, tc.reason)
+			require.Equal(t, tc.want, latest() != nil, tc.reason)
+			require.Equal(t, 1, api.reads)
+			c.forget("shop")
+			require.Empty(t, c.behind)
+		})
+	}
+}
+
 // fakeReader has one VidraResource, or fails.
 type fakeReader struct {
 	vr    *v1alpha1.VidraResource
