@@ -102,6 +102,64 @@ func TestRestoredCluster(t *testing.T) {
 	s.AwaitGone(t, configMap(name, "created"))
 }
 
+// TestRestoredVidraResources restores etcd of the cluster that Vidra runs in, from a snapshot that is older than the process of the operator. VidraResources
+// have former specs and generations then, and the next specs have generations that other specs had before.
+func TestRestoredVidraResources(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	require.NoError(t, s.Install(t.Context()))
+	start := func() *testenv.Operator {
+		op, err := s.StartOperator(t.Context(), testenv.OperatorOptions{Binary: operatorBinary})
+		require.NoError(t, err)
+		return op
+	}
+	op := start()
+	namespace := unique(t)
+	s.MakeNamespace(t, namespace)
+	former := s.NewVidraResource(t, namespace, greeting("former", "one"), named(namespace+"-former"))
+	reused := s.NewVidraResource(t, namespace, manifests(greeting("reused", "one"), greeting("extra", "one")), named(namespace+"-reused"))
+	deleted := s.NewVidraResource(t, namespace, greeting("deleted", "one"), named(namespace+"-deleted"))
+	for _, name := range []string{former.Name, reused.Name, deleted.Name} {
+		s.AwaitReady(t, name)
+	}
+	require.NoError(t, s.SaveEtcd(t.Context()))
+
+	s.age(t, namespace)
+	s.SetManifest(t, former.Name, greeting("former", "two"))
+	s.SetManifest(t, reused.Name, greeting("reused", "two"))
+	s.awaitSays(t, namespace, "former", "two")
+	s.AwaitGone(t, configMap(namespace, "extra"))
+	require.NoError(t, op.Stop(time.Minute))
+	op = start()
+	for _, name := range []string{former.Name, reused.Name} {
+		s.AwaitReady(t, name)
+	}
+	require.NoError(t, s.MergePatch(configMap(namespace, "former"), `{"data":{"greeting":"mine"}}`))
+	s.awaitSays(t, namespace, "former", "two")
+	require.NoError(t, s.DeleteVidraResource(t.Context(), deleted.Name))
+	s.AwaitGone(t, deleted)
+
+	require.NoError(t, s.RestoreEtcd(t.Context()))
+	s.SetManifest(t, reused.Name, manifests(greeting("reused", "three"), greeting("added", "three")))
+	require.EqualValues(t, 2, s.GetVidraResource(t, reused.Name).Generation)
+	s.awaitSays(t, namespace, "reused", "three")
+	s.awaitSays(t, namespace, "added", "three")
+	s.AwaitGone(t, configMap(namespace, "extra"))
+	s.awaitSays(t, namespace, "former", "one")
+	for _, object := range []string{"former", "deleted"} {
+		require.NoError(t, s.MergePatch(configMap(namespace, object), `{"data":{"greeting":"mine again"}}`))
+		s.awaitSays(t, namespace, object, "one")
+	}
+	for _, name := range []string{former.Name, reused.Name, deleted.Name} {
+		s.AwaitReady(t, name)
+	}
+	select {
+	case <-op.Done():
+		require.Fail(t, "the operator has ended")
+	default:
+	}
+}
+
 // TestReplacedCluster has another cluster, with another CA, behind the URL of a destination. Connections to the first
 // one stay open. From the change of the kubeconfig on, Vidra writes and watches the other cluster.
 func TestReplacedCluster(t *testing.T) {

@@ -47,8 +47,8 @@ type ownerState struct {
 	plan plan.State
 	// lane orders the work on the VidraResource.
 	lane lane
-	// outdated reports that the state is to be made anew, from the cache.
-	outdated bool
+	// outdated reports that the state is to be made anew, from the cache, and restored that etcd was restored from a backup.
+	outdated, restored bool
 	// attempt is the reconcile that runs, or ran last.
 	attempt attempt
 	// manifest is the manifest whose objects plan has, read are the last attempts to read it, and revision has its revisions.
@@ -131,12 +131,21 @@ func (s *ownerState) inherit(old *ownerState) {
 	s.justHeld, s.deletion = old.justHeld, old.deletion
 	old.plan.DropFoundAgain()
 	s.plan.PendingEvents, s.plan.Unreported, s.plan.Schedule.Flush = old.plan.PendingEvents, old.plan.Unreported, old.plan.Schedule.Flush
+	if !old.restored {
+		return
+	}
+	for _, o := range old.plan.Objects.Inventory() { // the status of the backup lacks what was applied to other clusters since
+		if is := s.plan.Objects.Track(o.ID); is.Entry == nil {
+			is.Entry = object.NewEntry(o.ID, object.GVKOf(o.Entry))
+			is.Entry.UID = o.Entry.UID
+		}
+	}
 }
 
 // ownerStates has the states of all VidraResources, and the reconciles and heals that work on them. The zero value is ready. It is safe for
 // concurrent use.
 type ownerStates struct {
-	// mu guards all and ended, and outdated of each state.
+	// mu guards all and ended, and outdated and restored of each state.
 	mu  sync.Mutex
 	all map[trigger.Owner]*ownerState
 	// ended reports that no reconcile begins any more; running are those that run. None is
@@ -226,6 +235,15 @@ func (s *ownerStates) restart(owner trigger.Owner) {
 	defer s.mu.Unlock()
 	if is := s.all[owner]; is != nil {
 		is.outdated = true
+	}
+}
+
+// restore is restart after etcd was restored from a backup.
+func (s *ownerStates) restore(owner trigger.Owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if is := s.all[owner]; is != nil {
+		is.outdated, is.restored = true, true
 	}
 }
 

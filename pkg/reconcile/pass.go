@@ -312,7 +312,7 @@ func (p *pass) remover() *prune.Remover {
 }
 
 // stale reads the VidraResource from the API server, as a cache may be behind. It returns the reason against removals from the state in
-// the cache: another VidraResource of the name, a later spec, a deletion, or labels of another operator.
+// the cache: another VidraResource of the name, a later spec, a spec of a backup, a deletion, or labels of another operator.
 func (p *pass) stale(ctx context.Context) error {
 	now := &v1alpha1.VidraResource{}
 	switch err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, now); {
@@ -323,7 +323,7 @@ func (p *pass) stale(ctx context.Context) error {
 	case now.UID != p.plan.VR.UID:
 		return errors.New("the VidraResource was deleted, and another one of its name was created")
 	case now.Generation != p.plan.VR.Generation, now.DeletionTimestamp.IsZero() != p.plan.VR.DeletionTimestamp.IsZero(), p.reconciler.Assignment.Reconciles(now) != p.reconciler.Assignment.Reconciles(p.plan.VR),
-		!p.reconciler.Assignment.Has(now):
+		!p.reconciler.Assignment.Has(now), !follows(p.plan.VR, now):
 		return errors.New("the VidraResource has changed since it was read")
 	}
 	return p.staleSource(ctx)

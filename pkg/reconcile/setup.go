@@ -44,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	}
 	changed := predicate.Or[client.Object](predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return r.foreignStatus(e) || r.caughtUp.awaits(e) || r.Assignment.Requested(e) || r.Inventories.Lightened(e.ObjectNew.GetName()) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
+			return r.restored(e) || r.foreignStatus(e) || r.caughtUp.awaits(e) || r.Assignment.Requested(e) || r.Inventories.Lightened(e.ObjectNew.GetName()) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
 		DeleteFunc: r.Assignment.Left,
 	}, predicate.GenerationChangedPredicate{})

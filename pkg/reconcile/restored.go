@@ -1,0 +1,35 @@
+package reconcile
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/source"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// restored reports whether an update of a VidraResource shows that etcd was restored from a backup, after which generations count anew: its
+// state is made anew from the cache. It is a predicate of the controller.
+func (r *Reconciler) restored(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
+	after, is := e.ObjectNew.(*v1alpha1.VidraResource)
+	if !ok || !is || follows(before, after) {
+		return false
+	}
+	r.states.restore(trigger.Owner{Name: after.Name})
+	return true
+}
+
+// follows reports whether a VidraResource may be the same one at a later time. Two specs have one generation if etcd was restored in between.
+func follows(before, after *v1alpha1.VidraResource) bool {
+	if order, err := resourceversion.CompareResourceVersion(after.ResourceVersion, before.ResourceVersion); err == nil && order < 0 {
+		return false
+	}
+	if after.UID != before.UID || after.Generation < before.Generation {
+		return false
+	}
+	return after.Generation > before.Generation || after.Spec.Manifest == before.Spec.Manifest && slices.Equal(source.KeysOf(after), source.KeysOf(before))
+}

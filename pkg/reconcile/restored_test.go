@@ -1,0 +1,84 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+func TestFollows(t *testing.T) {
+	t.Parallel()
+	of := func(uid types.UID, generation int64, version, manifest string, parts ...string) *v1alpha1.VidraResource {
+		vr := &v1alpha1.VidraResource{}
+		vr.UID, vr.Generation, vr.ResourceVersion, vr.Spec.Manifest = uid, generation, version, manifest
+		for _, name := range parts {
+			vr.Spec.ManifestFrom = append(vr.Spec.ManifestFrom, v1alpha1.ManifestSource{Kind: "ConfigMap", Namespace: "shop", Name: name})
+		}
+		return vr
+	}
+	before := of("u1", 4, "100", "a", "part")
+	for name, tc := range map[string]struct {
+		reason string
+		after  *v1alpha1.VidraResource
+		want   bool
+	}{
+		"same":           {"Nothing has changed.", before, true},
+		"status":         {"Its status has changed.", of("u1", 4, "110", "a", "part"), true},
+		"spec":           {"Its spec has changed.", of("u1", 5, "110", "b"), true},
+		"no number":      {"The versions have no order.", of("u1", 4, "x", "a", "part"), true},
+		"former version": {"Etcd was restored.", of("u1", 4, "90", "a", "part"), false},
+		"former spec":    {"Etcd was restored, and the status was written.", of("u1", 3, "110", "a", "part"), false},
+		"other manifest": {"Etcd was restored, and the spec was written.", of("u1", 4, "110", "b", "part"), false},
+		"other part":     {"Etcd was restored, and the spec was written.", of("u1", 4, "110", "a", "another"), false},
+		"other UID":      {"It is another one.", of("u2", 4, "110", "a", "part"), false},
+	} {
+		require.Equal(t, tc.want, follows(before, tc.after), "%s: %s", name, tc.reason)
+	}
+}
+
+// TestRestored: etcd was restored from a backup, and the next spec has the generation of the former one. It is applied, and before the cache shows it, no
+// object is removed.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a"))
+	l.mustPass(t)
+	before := l.get(t)
+	p := l.newPass(faulty, before, trigger.Causes{}, seal.Keys{seal.NewKey()})
+	require.NoError(t, p.stale(t.Context()))
+	after := l.get(t)
+	after.Spec.Manifest = colors("a", "b")
+	require.NoError(t, l.client.Update(t.Context(), after))
+	require.Equal(t, before.Generation, after.Generation)
+	require.ErrorContains(t, p.stale(t.Context()), "has changed since it was read")
+	p.state.lane.leave()
+	l.done = nil
+	require.True(t, l.restored(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	l.mustPass(t)
+	require.Contains(t, l.done, "b")
+	require.False(t, l.restored(event.UpdateEvent{ObjectOld: after, ObjectNew: l.get(t)}))
+}
+
+// TestInventoryOfARestoredStatus: the status of a backup lacks objects that were applied since, which stay in the inventory until they are removed.
+func TestInventoryOfARestoredStatus(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a", "b"))
+	l.mustPass(t)
+	known := l.states.of(faulty)
+	require.Len(t, known.plan.Objects.Inventory(), 2)
+	backup := l.get(t)
+	backup.Status.ManagedResources = backup.Status.ManagedResources[:1]
+	l.states.restore(faulty)
+	renewed := l.states.renew(faulty, backup, seal.Keys{seal.NewKey()})
+	require.Len(t, renewed.plan.Objects.Inventory(), 2)
+	for _, o := range renewed.plan.Objects.Inventory() {
+		require.Equal(t, known.plan.Objects.ByID[o.ID].Entry.UID, o.Entry.UID)
+	}
+	l.states.restart(faulty)
+	require.Len(t, l.states.renew(faulty, backup, seal.Keys{seal.NewKey()}).plan.Objects.Inventory(), 1, "a conflict alone")
+}
