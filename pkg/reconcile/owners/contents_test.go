@@ -117,6 +117,38 @@ func TestManifestsOfDeletedVidraResources(t *testing.T) {
 	require.Contains(t, n.manifests, "own")
 }
 
+// TestReceiversInARestoredCluster: etcd was restored from a backup, and the cache of VidraResources is still to show that. An object is in the manifest of
+// the backup, or of a later spec whose generation another one had before.
+func TestReceiversInARestoredCluster(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	listed := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(listed))
+	page := fixture.IDOf(fixture.ConfigMapKind, "shop", "page")
+	bank := func(generation int64, version, object string) *v1alpha1.VidraResource {
+		vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "bank", UID: "1", Generation: generation, ResourceVersion: version}}
+		vr.Spec.Manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + object + ", namespace: shop}\n"
+		return vr
+	}
+	for _, generation := range []int64{3, 5} {
+		before, now := bank(5, "500", "other"), bank(generation, "400", "page")
+		at := func(vr *v1alpha1.VidraResource) client.Reader {
+			return fake.NewClientBuilder().WithScheme(scheme).WithObjects(vr).Build()
+		}
+		n := &Named{Cache: at(before), API: at(now), Sources: &source.Watches{}, Metadata: metadatafake.NewSimpleMetadataClient(listed, &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind}, ObjectMeta: now.ObjectMeta,
+		})}
+		n.Note(before, nil, []object.Identity{fixture.IDOf(fixture.ConfigMapKind, "shop", "other")})
+		_, err := n.Receivers(t.Context(), "me", "", []object.Identity{page}, time.Now())
+		require.ErrorContains(t, err, "VidraResource bank is older than before", generation)
+		n.Cache = n.API
+		receivers, err := n.Receivers(t.Context(), "me", "", []object.Identity{page}, time.Now())
+		require.NoError(t, err)
+		require.Len(t, receivers[page], 1, generation)
+	}
+}
+
 // copied is a cluster with a ConfigMap that was created an hour after the VidraResource bank applied it, as a backup restores it.
 type copied struct{ pages }
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,6 +53,8 @@ type Named struct {
 type manifest struct {
 	uid        types.UID
 	generation int64
+	// text is the hash of spec.manifest: where etcd was restored from a backup, two specs have one generation.
+	text uint64
 	// sources are the versions of the parts in spec.manifestFrom.
 	sources map[source.Key]string
 	// objects are the hashes of the identities, sorted. Two identities with one hash count as one object.
@@ -107,7 +110,12 @@ func (m manifest) has(id object.Identity) bool {
 
 // Note notes the objects that the manifest of a VidraResource names, as a reconcile read it from its sources.
 func (n *Named) Note(vr *v1alpha1.VidraResource, sources map[source.Key]string, ids []object.Identity) {
-	n.note(vr, manifest{vr.UID, vr.Generation, sources, hashes(slices.Values(ids))})
+	n.note(vr, manifest{vr.UID, vr.Generation, maphash.String(seed, vr.Spec.Manifest), sources, hashes(slices.Values(ids))})
+}
+
+// isOf reports whether the manifest is of the spec of a VidraResource.
+func (m manifest) isOf(vr *v1alpha1.VidraResource) bool {
+	return m.uid == vr.UID && m.generation == vr.Generation && m.text == maphash.String(seed, vr.Spec.Manifest)
 }
 
 func (n *Named) note(vr *v1alpha1.VidraResource, m manifest) {
@@ -256,7 +264,7 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is readi
 		return has, true, err
 	}
 	parts, unread := is.parts()
-	if unread != nil && known && m.uid == vr.UID && m.generation == vr.Generation { // Vidra keeps the objects of the last read
+	if unread != nil && known && m.isOf(vr) { // Vidra keeps the objects of the last read
 		if source.IsEmpty(unread) {
 			return m.has, true, nil
 		}
@@ -275,7 +283,7 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is readi
 		}
 		return may, false, unread // its reconcile reports the error
 	}
-	m = manifest{uid: vr.UID, generation: vr.Generation, objects: hashes(all.Identities())}
+	m = manifest{uid: vr.UID, generation: vr.Generation, text: maphash.String(seed, vr.Spec.Manifest), objects: hashes(all.Identities())}
 	if len(vr.Spec.ManifestFrom) == 0 {
 		n.note(vr, m)
 	}
@@ -315,7 +323,7 @@ const readTimeout = 5 * time.Second
 // current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts. The API server is asked for these
 // where the watches show no change: they may be behind.
 func (n *Named) current(ctx context.Context, m manifest, vr *v1alpha1.VidraResource, latest *source.Latest) bool {
-	if m.uid != vr.UID || m.generation != vr.Generation {
+	if !m.isOf(vr) {
 		return false
 	}
 	if vr.RevisionTo() != 0 { // the sources are read after the release
@@ -352,7 +360,8 @@ func (n *Named) get(ctx context.Context, name string, is listed) (*v1alpha1.Vidr
 // listTimeout is how long a list may take.
 const listTimeout = 30 * time.Second
 
-// list returns the VidraResources of the API server as of since, or later. Callers that wait for the same list share it.
+// list returns the VidraResources of the API server as of since, or later. Callers that wait for the same list share it. It fails while the cache is still
+// to show that etcd was restored from a backup: its generations count for nothing then.
 func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, error) {
 	select {
 	case n.turn() <- struct{}{}:
@@ -363,13 +372,25 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 	if !n.latest.began.Before(since) && n.latest.all != nil {
 		return n.latest.all, nil
 	}
+	cached := &v1alpha1.VidraResourceList{}
+	if err := n.Cache.List(ctx, cached, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	before := make(map[string]string, len(cached.Items)) // the versions that the list must reach
+	for i := range cached.Items {
+		before[cached.Items[i].Name] = cached.Items[i].ResourceVersion
+	}
 	latest := listing{began: time.Now(), all: map[string]listed{}}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
+	var restored error
 	if _, err := cluster.VisitMetadata(ctx, n.Metadata.Resource(v1alpha1.Resource), func(m *metav1.PartialObjectMetadata) {
 		latest.all[m.Name] = listed{m.UID, m.Generation, !m.DeletionTimestamp.IsZero()}
-	}); err != nil {
-		return nil, err
+		if order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, before[m.Name]); err == nil && order < 0 {
+			restored = fmt.Errorf("VidraResource %s is older than before, as the API server was restored or replaced", m.Name)
+		}
+	}); err != nil || restored != nil {
+		return nil, cmp.Or(err, restored)
 	}
 	n.latest = latest
 	n.forgetGone(ctx, latest)
