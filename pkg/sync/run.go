@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -66,11 +67,17 @@ func (r *run) compare(ctx context.Context) error {
 		return errChanged
 	case err != nil:
 		return fmt.Errorf("read InfrahubSync %s: %w", r.is.Name, err)
-	case now.UID != r.is.UID, now.Generation != r.is.Generation, !now.DeletionTimestamp.IsZero(), !maps.Equal(now.Labels, r.is.Labels),
+	case now.UID != r.is.UID, now.Generation != r.is.Generation, older(now, r.is), !now.DeletionTimestamp.IsZero(), !maps.Equal(now.Labels, r.is.Labels),
 		confirmed(now) != confirmed(r.is):
 		return errChanged
 	}
 	return nil
+}
+
+// older reports whether an InfrahubSync has a lower version than before: etcd was restored from a backup, and its generation may have another spec.
+func older(now, before *v1alpha1.InfrahubSync) bool {
+	order, err := resourceversion.CompareResourceVersion(now.ResourceVersion, before.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // sync queries the server, writes the VidraResources and deletes those whose artifacts are gone.

@@ -237,6 +237,7 @@ func TestChangedInfrahubSync(t *testing.T) {
 		"deleted":       func(*v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { return nil },
 		"created again": func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.UID = "other"; return is },
 		"another spec":  func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.Generation++; return is },
+		"of a backup":   func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.ResourceVersion = "90"; return is },
 		"being deleted": func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync {
 			is.DeletionTimestamp, is.Finalizers = &metav1.Time{Time: time.Now()}, []string{metav1.FinalizerOrphanDependents}
 			return is
@@ -248,7 +249,7 @@ func TestChangedInfrahubSync(t *testing.T) {
 		"not confirmed any more": func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.Annotations = nil; return is },
 	} {
 		t.Run(name, func(t *testing.T) {
-			is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is", Generation: 1, Annotations: map[string]string{v1alpha1.ConfirmRemovalAnnotation: "a"}}}
+			is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is", Generation: 1, ResourceVersion: "100", Annotations: map[string]string{v1alpha1.ConfirmRemovalAnnotation: "a"}}}
 			var objects []client.Object
 			if now := change(is.DeepCopy()); now != nil {
 				objects = append(objects, now)
