@@ -85,6 +85,42 @@ func TestKindThatAppearsLater(t *testing.T) {
 	require.NoError(t, operator.Err())
 }
 
+// TestKindComesBackWithAnotherScope deletes the CRD of a managed object, and creates it again with another scope: the former object was deleted with the
+// former CRD, and the manifest is applied as it is read now.
+func TestKindComesBackWithAnotherScope(t *testing.T) {
+	t.Parallel()
+	for name, scopes := range map[string][2]apiextensionsv1.ResourceScope{
+		"ToCluster":   {apiextensionsv1.NamespaceScoped, apiextensionsv1.ClusterScoped},
+		"ToNamespace": {apiextensionsv1.ClusterScoped, apiextensionsv1.NamespaceScoped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			crd, manifest := newKind(t)
+			thing := func(scope apiextensionsv1.ResourceScope) *unstructured.Unstructured {
+				if scope == apiextensionsv1.ClusterScoped {
+					return thingIn(crd, "")
+				}
+				return thingIn(crd, ns)
+			}
+			crd.Spec.Scope = scopes[0]
+			require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+			newVidraResource(t, ns, manifest)
+			awaitReady(t, ns)
+			require.NoError(t, admin.Delete(t.Context(), crd.DeepCopy()))
+			awaitGone(t, crd)
+			crd.Spec.Scope = scopes[1]
+			require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+			awaitInOrder(t, ns, thing(scopes[1]))
+			v := awaitReady(t, ns)
+			require.Len(t, v.Status.ManagedResources, 1)
+			require.NoError(t, deleteVidraResource(t.Context(), ns))
+			awaitGone(t, v)
+			awaitGone(t, thing(scopes[1]))
+		})
+	}
+}
+
 // TestKindInTheSameManifest has a CRD and an object of its kind in one manifest,
 // in the wrong order. That is no problem to report.
 func TestKindInTheSameManifest(t *testing.T) {

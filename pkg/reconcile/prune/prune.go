@@ -141,6 +141,9 @@ func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResource
 	kind := policy.UnservedKind{GVK: object.GVKOf(e), Aggregated: e.Aggregated}
 	if !a.Applier.Orphans {
 		kind.Definition, kind.Unknown = a.Applier.Destination.DefinitionOf(ctx, kind.GVK.GroupKind())
+		if mapping, err := a.Applier.Destination.MappingInAnyVersion(ctx, kind.GVK); err == nil && mapping.Namespaced != (e.Namespace != "") {
+			kind.Definition = "" // it is another one: the scope of a CustomResourceDefinition never changes
+		}
 	}
 	switch decision := kind.Decide(a.Applier.Orphans); {
 	case decision.Keeps():

@@ -42,6 +42,8 @@ type kinds struct {
 	mapping    error
 	definition string
 	defining   error
+	// unscoped reports that the objects of the kind are in no namespace.
+	unscoped bool
 	// asked counts the questions about a mapping. Optional.
 	asked *int
 }
@@ -52,7 +54,7 @@ func (k kinds) Mapping(context.Context, schema.GroupVersionKind) (cluster.Mappin
 	if k.asked != nil {
 		*k.asked++
 	}
-	return cluster.Mapping{GVR: fixture.ConfigMaps, Namespaced: true}, k.mapping
+	return cluster.Mapping{GVR: fixture.ConfigMaps, Namespaced: !k.unscoped}, k.mapping
 }
 
 func (k kinds) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
@@ -605,6 +607,31 @@ func TestRemoveUnserved(t *testing.T) {
 			require.Equal(t, delayed, done.end, "its kind exists, or may")
 			require.True(t, done.decision.Waits())
 		})
+	}
+}
+
+// TestRemoveOfAnotherScope: the kind has another CustomResourceDefinition now, and the object was deleted with the former one. The objects of an extension
+// API server exist wherever that keeps them.
+func TestRemoveOfAnotherScope(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason                        string
+		unscoped, aggregated, orphans bool
+		want                          end
+	}{
+		"Same":       {"Discovery may be behind.", false, false, false, delayed},
+		"Other":      {"It was deleted.", true, false, false, goneWithKind},
+		"Aggregated": {"No definition had it.", true, true, false, delayed},
+		"Orphaned":   {"It stays in any case.", true, false, true, unmanaged},
+	} {
+		r := &requests{getErr: notFound("")}
+		a := reading(r)
+		a.Applier.Destination, a.Applier.Orphans = asVidra{kinds: kinds{unscoped: tc.unscoped, definition: "CustomResourceDefinition pages"}, own: r}, tc.orphans
+		o := a.Plan.State.Objects.ByID[page]
+		o.Entry.Aggregated = tc.aggregated
+		require.Equal(t, kindUnserved, a.remove(t.Context(), o.Entry).end, "%s: discovery may be behind", name)
+		o.Departure.KindGoneSince = now.Add(-plan.KindGoneTimeout)
+		require.Equal(t, tc.want, a.remove(t.Context(), o.Entry).end, "%s: %s", name, tc.reason)
 	}
 }
 
