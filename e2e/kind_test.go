@@ -98,10 +98,11 @@ func TestKindComesBackWithAnotherScope(t *testing.T) {
 			ns := newNamespace(t)
 			crd, manifest := newKind(t)
 			thing := func(scope apiextensionsv1.ResourceScope) *unstructured.Unstructured {
+				one := thingIn(crd, ns)
 				if scope == apiextensionsv1.ClusterScoped {
-					return thingIn(crd, "")
+					unstructured.RemoveNestedField(one.Object, "metadata", "namespace")
 				}
-				return thingIn(crd, ns)
+				return one
 			}
 			crd.Spec.Scope = scopes[0]
 			require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))

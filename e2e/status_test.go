@@ -169,3 +169,24 @@ func TestCopyWhileTheInventoryIsLost(t *testing.T) {
 		return get(t, restored).GetUID() != restored.GetUID() || get(t, restored).GetDeletionTimestamp() != nil
 	}, 5*time.Second, time.Second)
 }
+
+// TestObjectsOfAFormerVidraResource kills Vidra between the finalizer of a VidraResource and its first status. An object of a former VidraResource of its
+// name, which ended without its finalizer, stays: the inventory is no lost one.
+func TestObjectsOfAFormerVidraResource(t *testing.T) {
+	ns := newNamespace(t)
+	former := newVidraResource(t, ns, manifests(configMap("page", "hello"), configMap("stays", "hello")))
+	awaitReady(t, ns)
+	page := get(t, declared(t, ns, configMap("page", "hello"))[0])
+	stopOperator(t)
+	require.NoError(t, mergePatch(former, `{"metadata":{"finalizers":null}}`))
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGone(t, former)
+	time.Sleep(time.Second) // the API server counts seconds
+	newVidraResource(t, ns, configMap("stays", "hello"), func(vr *v1alpha1.VidraResource) { vr.Finalizers = []string{v1alpha1.Finalizer} })
+	startOperator(t)
+	awaitReady(t, ns)
+	await(t, func(c *assert.CollectT) { require.Len(c, getVidraResource(c, ns).Status.ManagedResources, 1) })
+	require.Never(t, func() bool {
+		return !cluster.Exists(t, page) || get(t, page).GetDeletionTimestamp() != nil
+	}, 5*time.Second, time.Second)
+}

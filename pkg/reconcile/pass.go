@@ -162,7 +162,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.relabel(ctx)
 	p.load()
 	p.watch(ctx)
-	p.recoverInventory()
+	p.recoverInventory(ctx)
 	p.forgetRefusals(ctx)
 	p.state.lane.yield()
 	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.source == nil)

@@ -2,8 +2,13 @@ package reconcile
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -11,10 +16,11 @@ import (
 )
 
 // recoverInventory finds the objects that the VidraResource owns and its inventory lacks, if the inventory was emptied
-// before this process began: the objects of the kinds of the manifest that our field manager applied. Objects that left the
+// before this process began: the objects of the kinds of the manifest that our field manager applied since the VidraResource
+// exists. (The inventory may also be still to be written, as between the finalizer and the first status.) Objects that left the
 // manifest meanwhile are pruned then. Objects of other kinds are missed, because their kinds are unwatched; so are, if
 // Vidra is limited to namespaces, objects in other namespaces.
-func (p *pass) recoverInventory() {
+func (p *pass) recoverInventory(ctx context.Context) {
 	s := p.state
 	if !s.inventory.recovers || !p.plan.Scope.All || !p.applier.Settings.Watched {
 		return
@@ -35,12 +41,34 @@ func (p *pass) recoverInventory() {
 			}
 		}
 	}
+	maps.DeleteFunc(found, func(id object.Identity, _ *desired.Object) bool {
+		o := s.plan.Objects.ByID[id]
+		return o != nil && (o.Entry != nil || o.Desired != nil)
+	})
+	ids := slices.Collect(maps.Keys(found))
+	ours, failed := make([]bool, len(ids)), make([]error, len(ids))
+	p.applier.Parallel(len(ids), func(i int) { ours[i], failed[i] = p.appliedByThis(ctx, ids[i], found[ids[i]]) })
+	if err := errors.Join(failed...); err != nil {
+		log.FromContext(ctx).Info("Cannot read objects that may be in the inventory, which was lost: they are not removed", "error", object.Message(err, ownership.Disclosure{}))
+		return
+	}
 	s.inventory.recovers = false
-	for id, like := range found {
-		if o := s.plan.Objects.Track(id); o.Entry == nil && o.Desired == nil {
-			o.Entry = object.NewEntry(id, like.GVK)
+	for i, id := range ids {
+		if ours[i] {
+			s.plan.Objects.Track(id).Entry = object.NewEntry(id, found[id].GVK)
 		}
 	}
+}
+
+// appliedByThis reports whether an object with our field manager was applied since the VidraResource exists. A former one of its name may have left it.
+func (p *pass) appliedByThis(ctx context.Context, id object.Identity, like *desired.Object) (bool, error) {
+	key := like.Key
+	key.Namespace, key.Name = id.Namespace, id.Name
+	live, err := p.applier.Get(ctx, key)
+	if err != nil || live == nil {
+		return false, err
+	}
+	return !ownership.LastApplied(live, p.applier.Settings.Claimant.Manager).Before(p.plan.VR.CreationTimestamp.Time), nil
 }
 
 // listTransferred takes the objects for the inventory that another VidraResource released to this one, which is still to apply them, as
