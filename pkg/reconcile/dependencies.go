@@ -187,7 +187,7 @@ func (r *Reconciler) onDependency() handler.EventHandler {
 			if unreadiness("", before, nil) != unreadiness("", after, nil) { // the text that the dependents show
 				r.wakeDependents(ctx, after)
 			}
-			if before.Generation != after.Generation { // a deletion is a generation, too
+			if before.Generation != after.Generation || isReplaced(before, after) { // a deletion is a generation, too
 				r.wakeDeleted(ctx, append(dependsOn(before), dependsOn(after)...))
 			}
 		},

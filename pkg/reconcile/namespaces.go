@@ -40,6 +40,9 @@ func (r *Reconciler) onNamespace() handler.EventHandler {
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) {
+			if isReplaced(e.ObjectOld, e.ObjectNew) {
+				enqueue(e.ObjectNew)
+			}
 			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
 				r.enqueueAccounts(ctx, e.ObjectNew.GetName())
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// restored reports whether an update of a VidraResource shows that etcd was restored from a backup, after which generations count anew: its
-// state is made anew from the cache. It is a predicate of the controller.
+// restored reports whether an update of a VidraResource shows another one of its name, or that etcd was restored from a backup, after which
+// generations count anew: its state is made anew from the cache.
 func (r *Reconciler) restored(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
 	after, is := e.ObjectNew.(*v1alpha1.VidraResource)

@@ -27,6 +27,20 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
+// changed is the predicate of the loop of VidraResources.
+func (r *Reconciler) changed() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return r.restored(e) || r.foreignStatus(e) || r.caughtUp.awaits(e) || r.Assignment.Requested(e) ||
+				r.Inventories.Lightened(e.ObjectNew.GetName()) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
+		},
+		DeleteFunc: r.Assignment.Left,
+	}, predicate.GenerationChangedPredicate{})
+}
+
+// isReplaced reports whether an update shows another object of the name: the former one was deleted while the watch was down, without an event of that.
+func isReplaced(before, after client.Object) bool { return before.GetUID() != after.GetUID() }
+
 // SetupWithManager registers two controllers with mgr: the loop of VidraResources, for changes of their specs, their deletions and the owners that
 // the trigger names, and the loop of objects. workers is the number of reconciles at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
@@ -42,15 +56,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(&r.obstacles), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}
-	changed := predicate.Or[client.Object](predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return r.restored(e) || r.foreignStatus(e) || r.caughtUp.awaits(e) || r.Assignment.Requested(e) || r.Inventories.Lightened(e.ObjectNew.GetName()) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
-		},
-		DeleteFunc: r.Assignment.Left,
-	}, predicate.GenerationChangedPredicate{})
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("vidraresource").
-		For(&v1alpha1.VidraResource{}, builder.WithPredicates(changed)).
+		For(&v1alpha1.VidraResource{}, builder.WithPredicates(r.changed())).
 		WatchesRawSource(r.Trigger.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limits.NewRateLimiter()})
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.VidraResource{}, dependsOnField, dependsOn); err != nil {

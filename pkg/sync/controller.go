@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -158,10 +159,8 @@ func (c *Controller) sync(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the controller of InfrahubSyncs: %w", err)
 	}
-	changed := predicate.Or[*v1alpha1.InfrahubSync](predicate.TypedGenerationChangedPredicate[*v1alpha1.InfrahubSync]{},
-		predicate.TypedAnnotationChangedPredicate[*v1alpha1.InfrahubSync]{}, predicate.TypedLabelChangedPredicate[*v1alpha1.InfrahubSync]{})
 	err = errors.Join(
-		one.Watch(source.Kind(syncs, &v1alpha1.InfrahubSync{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.InfrahubSync]{}, changed)),
+		one.Watch(source.Kind(syncs, &v1alpha1.InfrahubSync{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.InfrahubSync]{}, changed())),
 		one.Watch(r.vidraResources(c.Manager.GetCache())))
 	if err != nil {
 		return fmt.Errorf("watch InfrahubSyncs and VidraResources: %w", err)
@@ -171,6 +170,15 @@ func (c *Controller) sync(ctx context.Context) error {
 	err = one.Start(ctx)
 	cancel()
 	return errors.Join(err, <-ended)
+}
+
+// changed is the predicate of the controller. An update may show another InfrahubSync of the name: the former one was deleted while the watch was down.
+func changed() predicate.TypedPredicate[*v1alpha1.InfrahubSync] {
+	return predicate.Or[*v1alpha1.InfrahubSync](predicate.TypedGenerationChangedPredicate[*v1alpha1.InfrahubSync]{},
+		predicate.TypedAnnotationChangedPredicate[*v1alpha1.InfrahubSync]{}, predicate.TypedLabelChangedPredicate[*v1alpha1.InfrahubSync]{},
+		predicate.TypedFuncs[*v1alpha1.InfrahubSync]{
+			UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.InfrahubSync]) bool { return e.ObjectOld.UID != e.ObjectNew.UID },
+		})
 }
 
 // begin gives the Reconciler its caches, and forgets its former knowledge.
@@ -216,6 +224,8 @@ func (r *Reconciler) onVidraResource(q workqueue.TypedRateLimitingInterface[ctrl
 			}
 			lost := metav1.GetControllerOf(was) != nil && metav1.GetControllerOf(is) == nil
 			switch {
+			case was.UID != is.UID: // deleted and created again while the watch was down
+				enqueue(was, -1)
 			case lost || was.Annotations[v1alpha1.ArtifactAnnotation] != "" && is.Annotations[v1alpha1.ArtifactAnnotation] == "":
 				enqueue(was, -1)
 			case was.Generation != is.Generation && is.DeletionTimestamp.IsZero():
