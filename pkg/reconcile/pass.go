@@ -135,6 +135,9 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		Reread: s.plan.Read.Again, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, ProblemsUntil: s.plan.Objects.ProblemsUntil(),
 		ComparesObjects: p.backstop().On(), HasSuspects: s.plan.Objects.Suspects(),
 	})
+	if p.plan.Scope.All {
+		s.plan.Schedule.BeginAll()
+	}
 	if p.plan.Scope.Resync {
 		s.plan.Schedule.Resync = p.plan.Now.Add(wait.Jitter(vr.ResyncInterval(r.DefaultInterval), plan.ResyncJitter))
 	}

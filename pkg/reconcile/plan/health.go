@@ -125,9 +125,10 @@ func (p *Planner) Checkup() {
 			}
 		}
 	}
+	s.Schedule.healthDelayed = false
 	if old := s.Health; old != nil && p.Now.Before(s.Schedule.health) && len(old.Ill) > 0 && len(report.Ill) > 0 &&
 		old.failed() == report.failed() && old.Unknown == report.Unknown && (old.Invalid == nil) == (report.Invalid == nil) {
-		p.healthDelayed = true // a rollout is not a write of the status for each object of it
+		s.Schedule.healthDelayed = true // a rollout is not a write of the status for each object of it
 		return
 	}
 	s.Health, s.Schedule.health = report, p.Now.Add(healthSpacing)

@@ -35,12 +35,8 @@ type Planner struct {
 	First bool
 	// SkippedBefore are the objects whose difference has stayed until this reconcile.
 	SkippedBefore map[object.Identity]*Drift
-	// digestsOutdated reports that digests of another version are still to be replaced.
-	digestsOutdated bool
 	// Waits reports that work waits while the VidraResource is suspended.
 	Waits bool
-	// healthDelayed reports that other objects are unhealthy, which the status names later.
-	healthDelayed bool
 	// KindsNoticed reports that the VidraResource is enqueued when the API server begins to serve a kind.
 	KindsNoticed bool
 }

@@ -72,9 +72,15 @@ type Schedule struct {
 	Flush time.Time
 	// Suspects is when the suspects of the backstop are compared with the API server.
 	Suspects time.Time
-	// health is until when the status leaves out other unhealthy objects.
-	health time.Time
+	// health is until when the status leaves out other unhealthy objects. healthDelayed reports that there are such.
+	health        time.Time
+	healthDelayed bool
+	// digests is when digests of another version are replaced, or zero.
+	digests time.Time
 }
+
+// BeginAll notes that every object is considered: what a reconcile left for such a one is due.
+func (s *Schedule) BeginAll() { s.healthDelayed, s.digests = false, time.Time{} }
 
 // retryDue reports whether the time of the next attempt has come.
 func (s *Schedule) retryDue(now time.Time) bool { return s.Retry.IsZero() || !now.Before(s.Retry) }
@@ -146,11 +152,11 @@ type Ending struct {
 // Wakes returns when the VidraResource is reconciled again without a cause.
 func (p *Planner) Wakes(e Ending) []Wake {
 	s := p.State
-	wakes := []Wake{{s.Schedule.Resync, wakeResync}, {s.Schedule.Retry, wakeRetry}, {s.Schedule.Flush, wakeFlush}}
+	wakes := []Wake{{s.Schedule.Resync, wakeResync}, {s.Schedule.Retry, wakeRetry}, {s.Schedule.Flush, wakeFlush}, {s.Schedule.digests, wakeDigest}}
 	if e.Unobserved {
 		wakes = append(wakes, Wake{p.Now.Add(observeRetry), wakeUnobserved})
 	}
-	if p.healthDelayed {
+	if s.Schedule.healthDelayed {
 		wakes = append(wakes, Wake{s.Schedule.health, wakeHealth})
 	}
 	if s.Health != nil {
@@ -159,9 +165,6 @@ func (p *Planner) Wakes(e Ending) []Wake {
 				wakes = append(wakes, w)
 			}
 		}
-	}
-	if p.digestsOutdated {
-		wakes = append(wakes, Wake{p.Now.Add(time.Second), wakeDigest})
 	}
 	if !e.Stalled {
 		for _, w := range p.objectWakes() {

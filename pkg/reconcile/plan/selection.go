@@ -75,7 +75,9 @@ func (p *Planner) outdated(o *Object) bool {
 // digest. After a new version of Vidra has started, that is to be done for all.
 func (p *Planner) recomputes() bool {
 	now := p.Env.Recompute.TryAccept()
-	p.digestsOutdated = p.digestsOutdated || !now
+	if !now {
+		p.State.Schedule.digests = p.Now.Add(time.Second)
+	}
 	return now
 }
 
