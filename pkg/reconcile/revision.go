@@ -360,6 +360,9 @@ func (p *pass) revisionStatus() *v1alpha1.RevisionStatus {
 func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 	s := p.state
 	if p.waiting == nil {
+		if s.revision.waits && !p.plan.Scope.All { // the objects that waited are considered next
+			p.reconciler.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
+		}
 		s.manifest.unapplied, s.revision.waits = false, false
 		return todo
 	}

@@ -1,0 +1,46 @@
+package reconcile
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// TestDependencyFoundReady: a reconcile of some objects that finds the dependency of another shard Ready, of which no event tells, has the objects
+// that waited for it applied.
+func TestDependencyFoundReady(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a")+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n")
+	base := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "base", Generation: 1}}
+	elsewhere := fake.NewClientBuilder().WithScheme(l.client.Scheme()).WithObjects(base).WithStatusSubresource(base).Build()
+	l.Assignment.Elsewhere = elsewhere
+	setReady := func(is metav1.ConditionStatus) {
+		base.Status.ObservedGeneration = 1
+		meta.SetStatusCondition(&base.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: is, Reason: "Test", ObservedGeneration: 1})
+		require.NoError(t, elsewhere.Status().Update(t.Context(), base))
+	}
+	vr := l.get(t)
+	vr.Spec.DependsOn = []v1alpha1.Dependency{{Name: "base"}}
+	require.NoError(t, l.client.Update(t.Context(), vr))
+	setReady(metav1.ConditionTrue)
+	l.serves = false
+	require.Contains(t, l.mustPass(t), "a")
+
+	setReady(metav1.ConditionFalse)
+	l.serves = true
+	l.Trigger.EnqueueAll(faulty)
+	require.NotContains(t, l.mustPass(t), "b", "it waits")
+	setReady(metav1.ConditionTrue)
+	l.Trigger.RequeueCauses(faulty, trigger.Causes{Health: true})
+	require.NotContains(t, l.mustPass(t), "b", "the health of an object is no reason to apply")
+	require.True(t, l.Trigger.TakeCauses(faulty).All, "the objects that waited are considered next")
+	require.Contains(t, l.mustPass(t), "b")
+	require.Empty(t, l.mustPass(t))
+	require.False(t, l.Trigger.TakeCauses(faulty).All)
+}
