@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -56,6 +57,9 @@ func (r *Reconciler) enqueueAccounts(ctx context.Context, namespace string) {
 // refuse ends a reconcile that connect has refused. Only the author can provide an account.
 func (p *pass) refuse(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired {
+		if p.plan.Scope.Resync { // it is made as soon as it can be
+			p.state.plan.Schedule.Resync = time.Time{}
+		}
 		return p.block(ctx, why)
 	}
 	p.state.unbegun = p.plan.First

@@ -61,6 +61,8 @@ type lab struct {
 	// server is away if it is nil.
 	failWrites int
 	failure    error
+	// away is the obstacle to reaching the destination; nil if it is reached.
+	away error
 	// unshown reports that the watches are synced, and have not shown anything.
 	unshown atomic.Bool
 	// writing is called while a status is written. Optional.
@@ -150,7 +152,7 @@ func (l *lab) Invalidate(string) {}
 
 func (l *lab) Name() string { return "" }
 
-func (l *lab) Unreachable() error { return nil }
+func (l *lab) Unreachable() error { return l.away }
 
 func (l *lab) MaybeUnreachable() bool { return false }
 
