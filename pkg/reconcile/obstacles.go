@@ -91,4 +91,5 @@ func (p *pass) awaitRefused(missing map[access.Right]dynamic.Interface) {
 		client = destination.Metadata()
 	}
 	p.plan.AwaitRefused(client, maps.Keys(roles))
+	p.noteRivals()
 }

@@ -99,6 +99,7 @@ type Reconciler struct {
 	sources       source.Watches
 	obstacles     metawatch.Watches
 	named         owners.Named
+	rivals        rivals
 	caughtUp      catchUp
 	definition    definitionState
 	grants        *access.Grants
@@ -158,6 +159,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		r.reportLast(ctx, owner)
 		r.forget(owner)
 		r.caughtUp.forget(owner.Name)
+		r.Trigger.EnqueueAll(r.rivals.of(owner.Name)...)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
@@ -237,6 +239,7 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.sources.Release(owner)
 	r.obstacles.Release(owner)
 	r.named.Forget(owner.Name)
+	r.rivals.set(owner, func(func(string) bool) {})
 	if r.grants != nil {
 		r.grants.Await(owner, nil)
 	}
