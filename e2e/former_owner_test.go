@@ -10,7 +10,7 @@ import (
 )
 
 // TestFormerOwnerWithoutItsFinalizer removes the finalizer of a VidraResource by hand, which leaves its objects as they are: no event of the object
-// tells the VidraResource that waits for its release.
+// shows that to the VidraResource that waits for its release.
 func TestFormerOwnerWithoutItsFinalizer(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
