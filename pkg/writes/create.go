@@ -242,11 +242,15 @@ func (c *Client) Prepare(ctx context.Context, q Creation) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.place(q, cut.Parts, stored, named)
+	var uid types.UID
+	if live != nil {
+		uid = live.UID
+	}
+	p.place(q, cut.Parts, stored, named, uid)
 	for _, part := range stored {
 		switch {
 		case slices.Contains(p.parts, part):
-		case live == nil && len(part.owners) > 0, live != nil && part.ofAnother(live.UID), !part.whole:
+		case live == nil && len(part.owners) > 0, live != nil && part.ofAnother(uid), !part.whole:
 			p.Remarks = append(p.Remarks, part.key.String()+" stays: it is not as this command wrote it, or another VidraResource owns it")
 		default:
 			p.former = append(p.former, part)
@@ -284,13 +288,13 @@ func (c *Client) storedParts(ctx context.Context, q Creation, cut []parts.Part, 
 }
 
 // place finds a stored part for each part of the manifest: one with the same text, first of all one in named, the parts that the
-// VidraResource names. Others get a name.
-func (p *Prepared) place(q Creation, cut []parts.Part, stored []*storedPart, named []source.Key) {
+// VidraResource with uid names. Others get a name. The garbage collector deletes the parts of a former VidraResource of the name, at any moment.
+func (p *Prepared) place(q Creation, cut []parts.Part, stored []*storedPart, named []source.Key, uid types.UID) {
 	for _, part := range cut {
 		piece := pieceOf(part, q.PartsNamespace)
 		var found *storedPart
 		for _, one := range stored {
-			fits := one.key.Kind == piece.key.Kind && one.key.Namespace == piece.key.Namespace && one.text == piece.text && one.whole
+			fits := one.key.Kind == piece.key.Kind && one.key.Namespace == piece.key.Namespace && one.text == piece.text && one.whole && !one.ofAnother(uid)
 			if fits && !slices.Contains(p.parts, one) && (found == nil || slices.Contains(named, one.key)) {
 				found = one
 			}
@@ -298,7 +302,7 @@ func (p *Prepared) place(q Creation, cut []parts.Part, stored []*storedPart, nam
 		if found == nil {
 			found = piece
 			found.key.Name = nameOfPart(q.Name, piece.key.Kind, piece.text)
-			if slices.ContainsFunc(stored, func(one *storedPart) bool { return one.key == found.key }) { // a user has edited it
+			if slices.ContainsFunc(stored, func(one *storedPart) bool { return one.key == found.key }) { // a user has edited it, or it goes
 				found.key.Name = nameOfPart(q.Name, source.Secret, piece.text)
 			}
 		}
