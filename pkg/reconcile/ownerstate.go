@@ -137,7 +137,8 @@ func (s *ownerState) inherit(old *ownerState) {
 	for _, o := range old.plan.Objects.Inventory() { // the status of the backup lacks what was applied to other clusters since
 		if is := s.plan.Objects.Track(o.ID); is.Entry == nil {
 			is.Entry = object.NewEntry(o.ID, object.GVKOf(o.Entry))
-			is.Entry.UID = o.Entry.UID
+			is.Entry.UID, is.Entry.Aggregated, is.Entry.RemoveAs = o.Entry.UID, o.Entry.Aggregated, o.Entry.RemoveAs
+			is.Entry.Sensitive = o.Entry.Sensitive
 		}
 	}
 }
