@@ -71,6 +71,8 @@ type lab struct {
 	applying func(name string)
 	// resolving is called while a kind of the manifest is resolved. Optional.
 	resolving func()
+	// unreadable are the errors of reads of objects. Optional.
+	unreadable map[string]error
 	// kept are the applied objects, if they can be read. Optional.
 	kept map[string]*unstructured.Unstructured
 	// done are the requests that change something, in order: "status" or the
@@ -203,6 +205,9 @@ func (l *lab) Dynamic() dynamic.Interface {
 	c := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	c.PrependReactor("get", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		name := a.(clienttesting.GetAction).GetName()
+		if err := l.unreadable[name]; err != nil {
+			return true, nil, err
+		}
 		if u := l.kept[name]; u != nil {
 			return true, u.DeepCopy(), nil
 		}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -48,17 +50,22 @@ func (p *pass) recoverInventory(ctx context.Context) {
 	ids := slices.Collect(maps.Keys(found))
 	ours, failed := make([]bool, len(ids)), make([]error, len(ids))
 	p.applier.Parallel(len(ids), func(i int) { ours[i], failed[i] = p.appliedByThis(ctx, ids[i], found[ids[i]]) })
-	if err := errors.Join(failed...); err != nil {
+	err := errors.Join(failed...)
+	if s.inventory.recovers = err != nil; err != nil {
 		log.FromContext(ctx).Info("Cannot read objects that may be in the inventory, which was lost: they are not removed", "error", object.Message(err, ownership.Disclosure{}))
-		return
 	}
-	s.inventory.recovers = false
+	if slices.ContainsFunc(failed, func(err error) bool { return err != nil && !apierrors.IsForbidden(err) }) {
+		p.reconciler.Trigger.EnqueueAfter(recoverRetry, p.plan.Settings.Claimant.Owner)
+	}
 	for i, id := range ids {
 		if ours[i] {
 			s.plan.Objects.Track(id).Entry = object.NewEntry(id, found[id].GVK)
 		}
 	}
 }
+
+// recoverRetry is the time until failed reads of objects for a lost inventory are repeated.
+const recoverRetry = 10 * time.Second
 
 // appliedByThis reports whether an object with our field manager was applied since the VidraResource exists. A former one of its name may have left it.
 func (p *pass) appliedByThis(ctx context.Context, id object.Identity, like *desired.Object) (bool, error) {

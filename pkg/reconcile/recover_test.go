@@ -1,16 +1,21 @@
 package reconcile
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 // TestAppliedByThis: an object that was applied before the VidraResource existed belongs to no lost inventory of it.
@@ -46,4 +51,59 @@ func TestAppliedByThis(t *testing.T) {
 	is, err := p.appliedByThis(t.Context(), object.Identity{GroupKind: like.ID.GroupKind, Name: "gone"}, like)
 	require.NoError(t, err)
 	require.False(t, is)
+}
+
+// shown are watches that have listed objects.
+type shown struct {
+	*lab
+	objects []any
+}
+
+func (s shown) List(watchregistry.Key) ([]any, bool) { return s.objects, true }
+
+// TestRecoverWithAnUnreadableObject: an object that cannot be read leaves the others in the inventory, and is read again.
+func TestRecoverWithAnUnreadableObject(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		failure error
+		// again reports that time alone causes the next read.
+		again bool
+	}{
+		"Forbidden": {apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "unread", errors.New("no right")), false},
+		"Timeout":   {apierrors.NewTimeoutError("the API server is slow", 1), true},
+	} {
+		l := newLab(t, colors("a"))
+		l.mustPass(t)
+		l.kept, l.unreadable = map[string]*unstructured.Unstructured{}, map[string]error{"unread": tc.failure}
+		watches := shown{lab: l}
+		for _, name := range []string{"left", "unread"} {
+			live := &unstructured.Unstructured{}
+			live.SetAPIVersion("v1")
+			live.SetKind("ConfigMap")
+			live.SetNamespace("default")
+			live.SetName(name)
+			live.SetManagedFields([]metav1.ManagedFieldsEntry{{
+				Manager: "vidra/faulty", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:color":{}}}`)}, Time: new(metav1.Now()),
+			}})
+			l.kept[name] = live
+			kept, err := l.Trigger.TransformFor("", fixture.ConfigMaps)(live.DeepCopy())
+			require.NoError(t, err)
+			watches.objects = append(watches.objects, kept)
+		}
+		l.Watches = watches
+		p := l.newPass(faulty, l.get(t), trigger.Causes{All: true}, seal.Keys{seal.NewKey()})
+		p.applier.Client, p.applier.Settings.Watched, p.state.inventory.recovers = l.Dynamic(), true, true
+		p.recoverInventory(t.Context())
+		require.NotNil(t, p.state.plan.Objects.ByID[object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "left"}], name)
+		require.Len(t, p.state.plan.Objects.Inventory(), 2, name)
+		require.True(t, p.state.inventory.recovers, name)
+		require.Equal(t, tc.again, l.Trigger.TakeCauses(faulty).All, name)
+
+		l.unreadable = nil
+		p.recoverInventory(t.Context())
+		require.Len(t, p.state.plan.Objects.Inventory(), 3, name)
+		require.False(t, p.state.inventory.recovers, name)
+		p.state.lane.leave()
+	}
 }
