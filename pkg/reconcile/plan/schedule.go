@@ -79,7 +79,7 @@ type Schedule struct {
 	digests time.Time
 }
 
-// BeginAll notes that every object is considered: what a reconcile left for such a one is due.
+// BeginAll notes that every object is considered: all that reconciles of some objects have left is due.
 func (s *Schedule) BeginAll() { s.healthDelayed, s.digests = false, time.Time{} }
 
 // retryDue reports whether the time of the next attempt has come.
