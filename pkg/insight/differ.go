@@ -83,6 +83,9 @@ type ObjectDifference struct {
 	// Diff is a unified diff of the object as it is and as it would be.
 	Diff string `json:"diff,omitempty"`
 
+	// Cluster is the cluster of an object that left the manifest, if it is another one.
+	Cluster string `json:"-"`
+
 	// kinds are the kinds of all objects of the difference.
 	kinds display.Kinds
 }

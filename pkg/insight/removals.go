@@ -93,6 +93,9 @@ func (d *differ) wantedMembers(ctx context.Context, resolved *desired.Resolved, 
 func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, uids map[types.UID]bool, members *policy.Members) (*ObjectDifference, error) {
 	id, gvk := object.IdentityOf(e), object.GVKOf(e)
 	diff := newObjectDifference(id, gvk)
+	if Remote(d.runner.VR) {
+		diff.Cluster = d.runner.VR.Spec.Destination.Server
+	}
 	pruned := func(why string, args ...any) (*ObjectDifference, error) {
 		diff.Action, diff.Why = ActionPrune, d.left()+fmt.Sprintf(why, args...)
 		return diff, nil

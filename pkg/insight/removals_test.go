@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 )
@@ -57,5 +58,21 @@ func TestEachReasonIsSaid(t *testing.T) {
 			require.Contains(t, []string{ActionPrune, ActionMove}, p.diff.Action, "reason %d of %+v", reason, receiver)
 			require.NotEqual(t, p.differ.left(), p.diff.Why+p.remarks, "reason %d of %+v", reason, receiver)
 		}
+	}
+}
+
+// TestClusterOfRemovals: the command that keeps an object which left the manifest depends on its cluster.
+func TestClusterOfRemovals(t *testing.T) {
+	for server, want := range map[string]string{"": "", v1alpha1.LocalServer: "", "https://eu.example.com:6443": "https://eu.example.com:6443"} {
+		d := differOf()
+		d.runner.VR.Spec.Destination.Server = server
+		scope, err := cluster.LocalScope("bank")
+		require.NoError(t, err)
+		d.runner.Scope = scope
+		e := &v1alpha1.ManagedResourceStatus{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page"}
+		removed, err := d.remove(t.Context(), e, nil, &policy.Members{})
+		require.NoError(t, err)
+		require.Equal(t, ActionPrune, removed.Action)
+		require.Equal(t, want, removed.Cluster)
 	}
 }

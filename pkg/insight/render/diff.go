@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -81,7 +82,12 @@ func (s Style) DiffRemarks(o *insight.ObjectDifference) []string {
 	}
 	if o.Action == insight.ActionPrune {
 		kept := object.Identity{GroupKind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
-		all = append(all, "to keep it, unmanaged: `"+s.Program.Hint("orphan", insight.TargetOf(kept).Argument())+"`")
+		argument := insight.TargetOf(kept).Argument()
+		if o.Cluster == "" {
+			all = append(all, "to keep it, unmanaged: `"+s.Program.Hint("orphan", argument)+"`")
+		} else {
+			all = append(all, fmt.Sprintf("to keep it, unmanaged, with a kubeconfig of its cluster: `kubectl annotate --overwrite %s %s=true`", argument, v1alpha1.KeepAnnotation))
+		}
 	}
 	return all
 }

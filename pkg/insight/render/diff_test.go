@@ -48,6 +48,9 @@ func TestDeletion(t *testing.T) {
 - delete Deployment shop/web
     it is no longer in the manifest
     to keep it, unmanaged: `+"`vidra orphan deployment/web -n shop`\n", Style{}.Diff(&insight.Difference{VidraResource: "shop", Objects: []*insight.ObjectDifference{o}}))
+	o.Cluster = "https://eu.example.com:6443"
+	require.Contains(t, Style{}.DiffRemarks(o), "to keep it, unmanaged, with a kubeconfig of its cluster: "+
+		"`kubectl annotate --overwrite deployment/web -n shop vidraresource.infrahub.operators.com/keep=true`", "vidra orphan refuses it")
 	o.Action = insight.ActionRelease
 	require.NotContains(t, strings.Join(Style{}.DiffRemarks(o), "\n"), "orphan")
 }
