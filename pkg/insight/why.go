@@ -208,6 +208,11 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 func (m *ManagedBy) addExemption(of *subject, vr *v1alpha1.VidraResource, now time.Time) {
 	const until, reason = v1alpha1.BreakGlassUntilAnnotation, v1alpha1.BreakGlassReasonAnnotation
 	limits := breakglass.Limits{Max: of.client.operator.maxBreakGlass(vr)}
+	inSpec := vr.Spec.Drift != nil && vr.Spec.Drift.MaxBreakGlass != nil
+	// Without the settings of the operator, an accepted time shows that its maximum is as long.
+	if g := m.BreakGlass; !inSpec && of.client.operator.operator.MaxBreakGlass == nil && g != nil && g.Since != nil && g.Until != nil {
+		limits.Max = max(limits.Max, g.Until.Sub(g.Since.Time))
+	}
 	if m.located != nil {
 		_, limits.InManifest = m.located.located.Object.GetAnnotations()[until]
 	}
