@@ -271,7 +271,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 			return d.moved(ctx, diff, o, live, former)
 		}
 	}
-	if why := d.completed(o); live == nil && why != "" {
+	if why := d.completed(o, trigger.Cause{Unsure: true, Deleted: true}); live == nil && why != "" {
 		diff.Why = why
 		return diff, nil
 	}
@@ -323,7 +323,7 @@ func (d *differ) recreated(diff *ObjectDifference, o *desired.Object, live *unst
 	if waitsFor := ending.WaitsFor(live); waitsFor != "" {
 		diff.Why += ", and waits for " + waitsFor
 	}
-	if why := d.completed(o); why != "" {
+	if why := d.completed(o, trigger.Cause{Deleted: true, Succeeded: ending.Succeeded(live)}); why != "" {
 		diff.Why = why
 		return diff
 	}
@@ -331,15 +331,15 @@ func (d *differ) recreated(diff *ObjectDifference, o *desired.Object, live *unst
 	return d.keep(diff, o, nil)
 }
 
-// completed returns the reason for which an object that is absent has ended and is not created again, as the operator decides it; empty for another
-// object.
-func (d *differ) completed(o *desired.Object) string {
+// completed returns the reason for which an object that is absent, by a cause, has ended and is not created again, as the operator decides it; empty
+// for another object.
+func (d *differ) completed(o *desired.Object, absent trigger.Cause) string {
 	entry := owners.EntryOf(d.runner.VR, o.ID)
 	if entry == nil || d.manifestChanged(entry, o) {
 		return ""
 	}
 	known := plan.Object{ID: o.ID, Desired: o, Entry: entry}
-	switch completed := entry.State == v1alpha1.ObjectCompleted || known.Completes(trigger.Cause{Unsure: true, Deleted: true}); {
+	switch completed := entry.State == v1alpha1.ObjectCompleted || known.Completes(absent); {
 	case !completed:
 		return ""
 	case o.Apply.Leaves():

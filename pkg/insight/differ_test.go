@@ -277,3 +277,17 @@ func TestDepartures(t *testing.T) {
 
 // deleting makes a VidraResource one that is being deleted.
 func deleting(vr *v1alpha1.VidraResource) { vr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+
+// TestRecreatedJob: a Job whose deletion has begun is completed if it has ended successfully, and is created again otherwise, as the operator sees its
+// last status.
+func TestRecreatedJob(t *testing.T) {
+	for status, want := range map[string]string{"{active: 1}": ActionCreate, "{conditions: [{type: Complete, status: 'True'}]}": ActionNone} {
+		live := objectOf(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: page, namespace: shop, deletionTimestamp: '2026-01-02T03:04:05Z', finalizers: [foregroundDeletion]}\n"+
+			"spec: {ttlSecondsAfterFinished: 60}\nstatus: "+status+"\n")
+		id := object.IdentityOf(&v1alpha1.ManagedResourceStatus{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "page"})
+		d := differOf()
+		d.runner.VR.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "page", UID: "1", Configuration: "c"}}
+		o := &desired.Object{ID: id, GVK: live.GroupVersionKind(), Configuration: "c", RemovesItself: true}
+		require.Equal(t, want, d.recreated(&ObjectDifference{Action: ActionNone}, o, live).Action, status)
+	}
+}
