@@ -249,6 +249,10 @@ func (p *Plan) judge(o *insight.ObjectDifference) {
 		}
 		p.find(Acceptable, "left", "%s %s", o.Object(), o.Why)
 	case insight.ActionCreate:
+		if o.Why != "" { // its deletion may have begun
+			p.find(Acceptable, "missing", "%s: %s", o.Object(), o.Why)
+			return
+		}
 		p.find(Acceptable, "missing", "%s does not exist, and Vidra creates it", o.Object())
 	default:
 		if p.drifted[expected{o.APIVersion, o.Kind, o.Namespace, o.Name}] {
