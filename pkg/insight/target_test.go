@@ -149,7 +149,7 @@ func (all allListed) List(context.Context, string) ([]*v1alpha1.VidraResource, e
 	return all, nil
 }
 
-// TestEditWith: the command names the source in its group, of which another group may have the kind, too.
+// TestEditWith: the command names a source of Flux with its group, as other groups may have its kind, too.
 func TestEditWith(t *testing.T) {
 	vr := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Destination: v1alpha1.Destination{Namespace: "shop"}}}
 	vr.Name = "shop"
