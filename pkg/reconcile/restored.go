@@ -23,7 +23,8 @@ func (r *Reconciler) restored(e event.UpdateEvent) bool {
 	return true
 }
 
-// follows reports whether a VidraResource may be the same one at a later time. Two specs have one generation if etcd was restored in between.
+// follows reports whether a VidraResource may be the same one at a later time. Two specs have one generation if etcd was restored in between: the
+// fields that decide about removals are compared, and not all, as the cache may lack a new default.
 func follows(before, after *v1alpha1.VidraResource) bool {
 	if order, err := resourceversion.CompareResourceVersion(after.ResourceVersion, before.ResourceVersion); err == nil && order < 0 {
 		return false
@@ -31,5 +32,7 @@ func follows(before, after *v1alpha1.VidraResource) bool {
 	if after.UID != before.UID || after.Generation < before.Generation {
 		return false
 	}
-	return after.Generation > before.Generation || after.Spec.Manifest == before.Spec.Manifest && slices.Equal(source.KeysOf(after), source.KeysOf(before))
+	blocks := func(vr *v1alpha1.VidraResource) bool { return vr.Spec.UnmanagedContents == v1alpha1.UnmanagedBlock }
+	return after.Generation > before.Generation || after.Spec.Manifest == before.Spec.Manifest && slices.Equal(source.KeysOf(after), source.KeysOf(before)) &&
+		after.Orphans() == before.Orphans() && after.Spec.Suspend == before.Spec.Suspend && blocks(after) == blocks(before)
 }

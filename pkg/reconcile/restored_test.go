@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -22,6 +23,11 @@ func TestFollows(t *testing.T) {
 		}
 		return vr
 	}
+	with := func(change func(vr *v1alpha1.VidraResource)) *v1alpha1.VidraResource {
+		vr := of("u1", 4, "110", "a", "part")
+		change(vr)
+		return vr
+	}
 	before := of("u1", 4, "100", "a", "part")
 	for name, tc := range map[string]struct {
 		reason string
@@ -36,7 +42,13 @@ func TestFollows(t *testing.T) {
 		"former spec":    {"Etcd was restored, and the status was written.", of("u1", 3, "110", "a", "part"), false},
 		"other manifest": {"Etcd was restored, and the spec was written.", of("u1", 4, "110", "b", "part"), false},
 		"other part":     {"Etcd was restored, and the spec was written.", of("u1", 4, "110", "a", "another"), false},
-		"other UID":      {"It is another one.", of("u2", 4, "110", "a", "part"), false},
+		"kept objects":   {"Etcd was restored, and the spec was written.", with(func(vr *v1alpha1.VidraResource) { vr.Spec.Prune = ptr.To(false) }), false},
+		"suspended":      {"Etcd was restored, and the spec was written.", with(func(vr *v1alpha1.VidraResource) { vr.Spec.Suspend = true }), false},
+		"blocked":        {"Etcd was restored, and the spec was written.", with(func(vr *v1alpha1.VidraResource) { vr.Spec.UnmanagedContents = v1alpha1.UnmanagedBlock }), false},
+		"defaults": {"The definition has got a default.", with(func(vr *v1alpha1.VidraResource) {
+			vr.Spec.Prune, vr.Spec.UnmanagedContents = ptr.To(true), v1alpha1.UnmanagedDelete
+		}), true},
+		"other UID": {"It is another one.", of("u2", 4, "110", "a", "part"), false},
 	} {
 		require.Equal(t, tc.want, follows(before, tc.after), "%s: %s", name, tc.reason)
 	}
