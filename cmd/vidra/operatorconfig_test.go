@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKubeconfigsOfTheOperator: the kubeconfigs of other clusters are those of the operator, unless the flag names another namespace.
+// TestKubeconfigsOfTheOperator: the kubeconfigs of other clusters are in the namespace of the operator, unless the flag names another one.
 func TestKubeconfigsOfTheOperator(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "operator.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("apiVersion: config.infrahub.operators.com/v1alpha1\nkind: OperatorConfiguration\n"+

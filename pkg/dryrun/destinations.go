@@ -28,7 +28,7 @@ const (
 type Destinations struct {
 	// Namespace of the Secrets with kubeconfigs; * for all. Defaults to DefaultKubeconfigNamespace.
 	Namespace string
-	// AllowInsecure and AllowProxies are those of [cluster.DestinationsOptions].
+	// AllowInsecure and AllowProxies are as in [cluster.DestinationsOptions].
 	AllowInsecure, AllowProxies bool
 
 	// mu guards remotes.

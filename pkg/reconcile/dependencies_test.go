@@ -12,7 +12,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// TestDependencyFoundReady: a reconcile of some objects that finds the dependency of another shard Ready, of which no event reports, has the objects
+// TestDependencyFoundReady: a reconcile of some objects that finds the dependency of another shard Ready, without an event, has the objects
 // that waited for it applied.
 func TestDependencyFoundReady(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,7 @@ func (s *ownerState) inherit(old *ownerState) {
 	if !old.restored {
 		return
 	}
-	for _, o := range old.plan.Objects.Inventory() { // the status of the backup lacks what was applied to other clusters since
+	for _, o := range old.plan.Objects.Inventory() { // the status of the backup lacks later objects of other clusters
 		if is := s.plan.Objects.Track(o.ID); is.Entry == nil {
 			is.Entry = object.NewEntry(o.ID, object.GVKOf(o.Entry))
 			is.Entry.UID, is.Entry.Aggregated, is.Entry.RemoveAs = o.Entry.UID, o.Entry.Aggregated, o.Entry.RemoveAs

@@ -40,7 +40,7 @@ func TestAppliedByThis(t *testing.T) {
 		live.SetName("left")
 		live.SetManagedFields([]metav1.ManagedFieldsEntry{{
 			Manager: "vidra/faulty", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:color":{}}}`)}, Time: new(metav1.NewTime(created.Add(tc.applied))),
+			FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:color":{}}}`), Time: new(metav1.NewTime(created.Add(tc.applied))),
 		}})
 		l.kept = map[string]*unstructured.Unstructured{"left": live}
 		p.applier.Client = l.Dynamic()
@@ -84,7 +84,7 @@ func TestRecoverWithAnUnreadableObject(t *testing.T) {
 			live.SetName(name)
 			live.SetManagedFields([]metav1.ManagedFieldsEntry{{
 				Manager: "vidra/faulty", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:color":{}}}`)}, Time: new(metav1.Now()),
+				FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:color":{}}}`), Time: new(metav1.Now()),
 			}})
 			l.kept[name] = live
 			kept, err := l.Trigger.TransformFor("", fixture.ConfigMaps)(live.DeepCopy())

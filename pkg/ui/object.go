@@ -117,8 +117,8 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 }
 
 // addOwners adds the VidraResources that manage the object.
-func (view *objectView) addOwners() {
-	for _, m := range view.Why.ManagedBy {
+func (v *objectView) addOwners() {
+	for _, m := range v.Why.ManagedBy {
 		o := ownerView{ManagedBy: m, Handling: modeTexts[v1alpha1.DriftMode(m.Drift)], Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
 		if m.Suspended {
 			o.Handling = "suspended: edits are not reverted"
@@ -135,7 +135,7 @@ func (view *objectView) addOwners() {
 			}
 			o.Rule = rule
 		}
-		view.Owners = append(view.Owners, o)
+		v.Owners = append(v.Owners, o)
 	}
 }
 

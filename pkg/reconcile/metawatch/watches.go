@@ -212,7 +212,7 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key) {
 	one.listed, _ = one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed(true) },
 		UpdateFunc: func(before, after any) {
-			if versionOf(before) != versionOf(after) && !(key.Claims && sameClaims(before, after)) { // otherwise a relist
+			if versionOf(before) != versionOf(after) && (!key.Claims || !sameClaims(before, after)) { // otherwise a relist
 				changed(false)
 			}
 		},

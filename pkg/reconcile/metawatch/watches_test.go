@@ -80,7 +80,7 @@ func TestClaims(t *testing.T) {
 	}{
 		"contents": {func(o *metav1.PartialObjectMetadata) {
 			o.Generation, o.Annotations["seen"] = 2, "2"
-			o.ManagedFields[1].Time, o.ManagedFields[1].FieldsV1 = &later, &metav1.FieldsV1{Raw: []byte("{}")}
+			o.ManagedFields[1].Time, o.ManagedFields[1].FieldsV1 = &later, metav1.NewFieldsV1("{}")
 			slices.Reverse(o.ManagedFields)
 		}, false},
 		"keep": {func(o *metav1.PartialObjectMetadata) {

@@ -123,7 +123,7 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 	o.Refused = r
 }
 
-// occupying selects the changes of an object in a container that may end its stay, or that of the container: a Lease is written each second, and an
+// occupying selects the changes of an object in a container that may end its stay, or the stay of the container: a Lease is written each second, and an
 // attempt lists all kinds.
 func occupying(key trigger.ObjectKey) metawatch.Key {
 	return metawatch.Key{Cluster: key.Cluster, GVR: key.GVR, Namespace: key.Namespace, Name: key.Name, Claims: true}
