@@ -323,6 +323,11 @@ func (p *pass) stale(ctx context.Context) error {
 		return errors.New("the VidraResource does not exist any more")
 	case err != nil:
 		return fmt.Errorf("read the VidraResource: %w", err)
+	}
+	if !p.reconciler.Assignment.Reconciles(now) { // as the reconcile of one of another installation begins
+		assignment.Release(now)
+	}
+	switch {
 	case now.UID != p.plan.VR.UID:
 		return errors.New("the VidraResource was deleted, and another one of its name was created")
 	case now.Generation != p.plan.VR.Generation, now.DeletionTimestamp.IsZero() != p.plan.VR.DeletionTimestamp.IsZero(), p.reconciler.Assignment.Reconciles(now) != p.reconciler.Assignment.Reconciles(p.plan.VR),

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -96,4 +97,18 @@ func TestInventoryOfARestoredStatus(t *testing.T) {
 	}
 	l.states.restart(faulty)
 	require.Len(t, l.states.renew(faulty, backup, seal.Keys{seal.NewKey()}).plan.Objects.Inventory(), 1, "a conflict alone")
+}
+
+// TestReleaseIsNotStale: a VidraResource of another installation keeps its objects from now on, which is no changed spec.
+func TestReleaseIsNotStale(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a"))
+	l.mustPass(t)
+	vr := l.get(t)
+	vr.Labels = map[string]string{v1alpha1.InstallationLabel: "east"}
+	require.NoError(t, l.client.Update(t.Context(), vr))
+	assignment.Release(vr)
+	p := l.newPass(faulty, vr, trigger.Causes{}, seal.Keys{seal.NewKey()})
+	defer p.state.lane.leave()
+	require.NoError(t, p.stale(t.Context()))
 }
