@@ -16,6 +16,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
@@ -90,7 +91,8 @@ type Reconciler struct {
 	// plan.DefaultParallel.
 	Parallel int
 
-	namespaces    access.NamespaceIndex
+	// namespaces relates VidraResources to the namespaces of the local cluster that their objects are in.
+	namespaces    relation.Shared[trigger.Owner, string]
 	clusters      access.ClusterIndex
 	outcomes      outcomes
 	identities    access.Identities
@@ -99,11 +101,12 @@ type Reconciler struct {
 	sources       source.Watches
 	obstacles     metawatch.Watches
 	named         owners.Named
-	rivals        rivals
-	caughtUp      catchUp
-	definition    definitionState
-	grants        *access.Grants
-	budget        contention.Budget
+	// rivals relates VidraResources to the names of others that had their applies refused.
+	rivals     relation.Shared[trigger.Owner, string]
+	caughtUp   catchUp
+	definition definitionState
+	grants     *access.Grants
+	budget     contention.Budget
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
 
@@ -159,7 +162,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		r.reportLast(ctx, owner)
 		r.forget(owner)
 		r.caughtUp.forget(owner.Name)
-		r.Trigger.EnqueueAll(r.rivals.of(owner.Name)...)
+		r.Trigger.EnqueueAll(r.rivals.Owners(owner.Name)...)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
@@ -239,7 +242,7 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	r.sources.Release(owner)
 	r.obstacles.Release(owner)
 	r.named.Forget(owner.Name)
-	r.rivals.set(owner, func(func(string) bool) {})
+	r.rivals.Set(owner, func(func(string) bool) {})
 	if r.grants != nil {
 		r.grants.Await(owner, nil)
 	}

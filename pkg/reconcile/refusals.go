@@ -2,38 +2,13 @@ package reconcile
 
 import (
 	"context"
-	"iter"
-	"sync"
 
-	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
-	"github.com/vidra-operator/vidra/pkg/trigger"
 )
-
-// rivals relates VidraResources to the names of others that had their applies refused. It is safe for concurrent use.
-type rivals struct {
-	// mu guards names.
-	mu    sync.Mutex
-	names relation.Relation[trigger.Owner, string]
-}
-
-// set makes the names for an owner exactly names.
-func (r *rivals) set(owner trigger.Owner, names iter.Seq[string]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.names.Set(owner, names)
-}
-
-// of returns the VidraResources whose applies one of a name had refused.
-func (r *rivals) of(name string) []trigger.Owner {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.names.Owners(name)
-}
 
 // noteRivals has the VidraResource enqueued at the end of those that had its applies refused: no event of an object may show that.
 func (p *pass) noteRivals() {
-	p.reconciler.rivals.set(p.plan.Settings.Claimant.Owner, func(yield func(string) bool) {
+	p.reconciler.rivals.Set(p.plan.Settings.Claimant.Owner, func(yield func(string) bool) {
 		for o := range p.state.plan.Objects.All() {
 			if o.Refused != nil && o.Refused.Other != "" && !yield(o.Refused.Other) {
 				return

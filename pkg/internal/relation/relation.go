@@ -1,11 +1,12 @@
-// Package relation answers which owners need a thing, and which things an owner needs. The package is
-// pure: it keeps no lock, starts no goroutine and calls nothing back.
+// Package relation answers which owners need a thing, and which things an owner needs. The package
+// starts no goroutine and calls nothing back.
 package relation
 
 import (
 	"iter"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // Relation is a set of pairs of an owner and a key that the owner needs. Both directions take the time
@@ -84,6 +85,26 @@ func (r *Relation[O, K]) Needed(key K) bool { return len(r.owners[key]) > 0 }
 
 // All returns every key that an owner needs, unordered. Keys may be dropped meanwhile.
 func (r *Relation[O, K]) All() iter.Seq[K] { return maps.Keys(r.owners) }
+
+// Shared is a Relation without further values for its keys. It is safe for concurrent use. The zero value is empty and ready to use.
+type Shared[O, K comparable] struct {
+	mu  sync.Mutex
+	all Relation[O, K]
+}
+
+// Set has owner need exactly keys. Without keys, the owner is forgotten.
+func (s *Shared[O, K]) Set(owner O, keys iter.Seq[K]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all.Set(owner, keys)
+}
+
+// Owners returns the owners that need a key, unordered.
+func (s *Shared[O, K]) Owners(key K) []O {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.Owners(key)
+}
 
 // insert adds a value to one of the sets.
 func insert[A, B comparable](sets map[A]map[B]struct{}, of A, value B) {
