@@ -256,7 +256,7 @@ func (t relistTransport) check(watch *http.Request, version string) (*http.Respo
 	if json.Unmarshal(text, &list) != nil {
 		return nil, nil //nolint:nilnil // the WATCH may say more
 	}
-	if order, err := resourceversion.CompareResourceVersion(list.Metadata.ResourceVersion, version); err != nil || order >= 0 {
+	if !Older(list.Metadata.ResourceVersion, version) {
 		return nil, nil //nolint:nilnil // versions without an order are all there is
 	}
 	t.relister.ListAgain()
@@ -368,4 +368,11 @@ type canceledBody struct {
 func (b *canceledBody) Close() error {
 	defer b.cancel()
 	return b.ReadCloser.Close()
+}
+
+// Older reports whether a resourceVersion is lower than another one of the same resource. It is false for versions without an order. A later read
+// with an older version is the sign that etcd was restored from a backup.
+func Older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }

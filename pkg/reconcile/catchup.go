@@ -113,8 +113,7 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 	c.mu.Lock()
 	is, due := c.listed[vr.Name], c.dueLocked(vr.Name, reached)
 	c.mu.Unlock()
-	order, incomparable := resourceversion.CompareResourceVersion(vr.ResourceVersion, is.version)
-	switch behind := incomparable == nil && order < 0; {
+	switch behind := cluster.Older(vr.ResourceVersion, is.version); {
 	case !reached && !due:
 		return nil, nil
 	case !reached:

@@ -3,10 +3,10 @@ package reconcile
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/source"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -26,10 +26,7 @@ func (r *Reconciler) restored(e event.UpdateEvent) bool {
 // follows reports whether a VidraResource may be the same one at a later time. Two specs have one generation if etcd was restored in between: the
 // fields that decide about removals are compared, and not all, as the cache may lack a new default.
 func follows(before, after *v1alpha1.VidraResource) bool {
-	if order, err := resourceversion.CompareResourceVersion(after.ResourceVersion, before.ResourceVersion); err == nil && order < 0 {
-		return false
-	}
-	if after.UID != before.UID || after.Generation < before.Generation {
+	if after.UID != before.UID || after.Generation < before.Generation || cluster.Older(after.ResourceVersion, before.ResourceVersion) {
 		return false
 	}
 	blocks := func(vr *v1alpha1.VidraResource) bool { return vr.Spec.UnmanagedContents == v1alpha1.UnmanagedBlock }

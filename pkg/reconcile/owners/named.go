@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -386,7 +385,7 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 	var restored error
 	if _, err := cluster.VisitMetadata(ctx, n.Metadata.Resource(v1alpha1.Resource), func(m *metav1.PartialObjectMetadata) {
 		latest.all[m.Name] = listed{m.UID, m.Generation, !m.DeletionTimestamp.IsZero()}
-		if order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, before[m.Name]); err == nil && order < 0 {
+		if cluster.Older(m.ResourceVersion, before[m.Name]) {
 			restored = fmt.Errorf("VidraResource %s is older than before, as the API server was restored or replaced", m.Name)
 		}
 	}); err != nil || restored != nil {
