@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -250,7 +251,7 @@ func claimsOnly(obj any) (any, error) {
 		UID: whole.UID, DeletionTimestamp: whole.DeletionTimestamp, OwnerReferences: whole.OwnerReferences,
 	}}
 	for name, value := range whole.Annotations {
-		if domain, _, _ := strings.Cut(name, "/"); strings.HasSuffix(domain, vidraDomain) {
+		if domain, _, _ := strings.Cut(name, "/"); strings.HasSuffix(domain, v1alpha1.GroupVersion.Group) {
 			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, name, value)
 		}
 	}
@@ -265,16 +266,13 @@ func claimsOnly(obj any) (any, error) {
 	return kept, nil
 }
 
-// vidraDomain ends the domains of the annotations of Vidra.
-const vidraDomain = "infrahub.operators.com"
-
 func sameClaims(before, after any) bool {
 	a, isA := before.(*metav1.PartialObjectMetadata)
 	b, isB := after.(*metav1.PartialObjectMetadata)
 	if !isA || !isB {
 		return false
 	}
-	now := b.DeepCopy()
+	now := *b
 	now.ResourceVersion = a.ResourceVersion
-	return equality.Semantic.DeepEqual(a, now)
+	return equality.Semantic.DeepEqual(a, &now)
 }
