@@ -271,9 +271,11 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 			return d.moved(ctx, diff, o, live, former)
 		}
 	}
-	if why := d.completed(o, trigger.Cause{Unsure: true, Deleted: true}); live == nil && why != "" {
-		diff.Why = why
-		return diff, nil
+	if live == nil {
+		if why := d.completed(o, trigger.Cause{Unsure: true, Deleted: true}); why != "" {
+			diff.Why = why
+			return diff, nil
+		}
 	}
 	if diff, err = d.dryRun(ctx, diff, o, live); err != nil {
 		return nil, err
@@ -331,8 +333,8 @@ func (d *differ) recreated(diff *ObjectDifference, o *desired.Object, live *unst
 	return d.keep(diff, o, nil)
 }
 
-// completed returns the reason for which an object that is absent, by a cause, has ended and is not created again, as the operator decides it; empty
-// for another object.
+// completed returns the reason for which an absent object has ended and is not created again, as the operator decides it; empty if it is created
+// again.
 func (d *differ) completed(o *desired.Object, absent trigger.Cause) string {
 	entry := owners.EntryOf(d.runner.VR, o.ID)
 	if entry == nil || d.manifestChanged(entry, o) {
