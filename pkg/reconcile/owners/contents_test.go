@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -58,26 +59,57 @@ func (p pages) VisitNamespace(_ context.Context, namespace string, visit func(cl
 	return nil
 }
 
+// clientWith is a client of a cluster with VidraResources.
+func clientWith(t *testing.T, all ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).Build()
+}
+
+// listedBy is an API server that lists one VidraResource.
+func listedBy(t *testing.T, vr *v1alpha1.VidraResource) metadata.Interface {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	return metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind}, ObjectMeta: vr.ObjectMeta,
+	})
+}
+
+// finderOfBank is the Finder of the VidraResource bank, beside others.
+func finderOfBank(t *testing.T, others ...*v1alpha1.VidraResource) *Finder {
+	t.Helper()
+	return &Finder{
+		Claimant: Claimant{Owner: trigger.Owner{Name: "bank"}, Manager: "vidra/bank"}, Index: trigger.NewIndex(), VidraResources: clientWith(t),
+		Named: &Named{Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return others, nil }},
+	}
+}
+
+// shop is the Namespace of the objects.
+func shop() *unstructured.Unstructured {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(fixture.NamespaceKind)
+	namespace.SetName("shop")
+	return namespace
+}
+
 // TestContentsOfAnotherShard: the API server is asked once for the owner of many objects in a container, and not again after an error.
 func TestContentsOfAnotherShard(t *testing.T) {
 	t.Parallel()
 	const objects = 100
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	bank := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "bank"}}
 	for i := range objects {
 		bank.Status.ManagedResources = append(bank.Status.ManagedResources, v1alpha1.ManagedResourceStatus{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: fmt.Sprint("page-", i), UID: fmt.Sprint(i),
 		})
 	}
-	elsewhere := &countingReader{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(bank).Build()}
+	elsewhere := &countingReader{Reader: clientWith(t, bank)}
 	f := &Finder{
 		Claimant: Claimant{Owner: trigger.Owner{Name: "me"}, Manager: "vidra/me"}, Index: trigger.NewIndex(),
-		VidraResources: fake.NewClientBuilder().WithScheme(scheme).Build(), Elsewhere: elsewhere,
+		VidraResources: clientWith(t), Elsewhere: elsewhere,
 	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(fixture.NamespaceKind)
-	namespace.SetName("shop")
+	namespace := shop()
 	inside, err := f.Contents(t.Context(), pages(objects), namespace)
 	require.NoError(t, err)
 	require.Equal(t, objects, inside.Owned.Count)
@@ -92,22 +124,16 @@ func TestContentsOfAnotherShard(t *testing.T) {
 // TestManifestsOfDeletedVidraResources: the manifests of VidraResources of other shards are forgotten when the VidraResources are deleted.
 func TestManifestsOfDeletedVidraResources(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	listed := metadatafake.NewTestScheme()
-	require.NoError(t, metav1.AddMetaToScheme(listed))
 	page := fixture.IDOf(fixture.ConfigMapKind, "shop", "page")
 	own := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "own"}}
-	api := fake.NewClientBuilder().WithScheme(scheme).Build()
-	n := &Named{Cache: fake.NewClientBuilder().WithScheme(scheme).WithObjects(own).Build(), API: api, Sources: &source.Watches{}}
+	api := clientWith(t)
+	n := &Named{Cache: clientWith(t, own), API: api, Sources: &source.Watches{}}
 	n.Note(own, nil, nil) // it was created after the list began
 	for i := range 3 {
 		vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("preview-", i), UID: types.UID(fmt.Sprint(i)), Generation: 1}}
 		vr.Spec.Manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: shop}\n"
 		require.NoError(t, api.Create(t.Context(), vr))
-		n.Metadata = metadatafake.NewSimpleMetadataClient(listed, &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind}, ObjectMeta: vr.ObjectMeta,
-		})
+		n.Metadata = listedBy(t, vr)
 		receivers, err := n.Receivers(t.Context(), "me", "", []object.Identity{page}, time.Now())
 		require.NoError(t, err)
 		require.Len(t, receivers[page], 1)
@@ -121,10 +147,6 @@ func TestManifestsOfDeletedVidraResources(t *testing.T) {
 // the backup, or of a later spec whose generation another one had before.
 func TestReceiversInARestoredCluster(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	listed := metadatafake.NewTestScheme()
-	require.NoError(t, metav1.AddMetaToScheme(listed))
 	page := fixture.IDOf(fixture.ConfigMapKind, "shop", "page")
 	bank := func(generation int64, version, object string) *v1alpha1.VidraResource {
 		vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "bank", UID: "1", Generation: generation, ResourceVersion: version}}
@@ -133,12 +155,7 @@ func TestReceiversInARestoredCluster(t *testing.T) {
 	}
 	for _, generation := range []int64{3, 5} {
 		before, now := bank(5, "500", "other"), bank(generation, "400", "page")
-		at := func(vr *v1alpha1.VidraResource) client.Reader {
-			return fake.NewClientBuilder().WithScheme(scheme).WithObjects(vr).Build()
-		}
-		n := &Named{Cache: at(before), API: at(now), Sources: &source.Watches{}, Metadata: metadatafake.NewSimpleMetadataClient(listed, &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind}, ObjectMeta: now.ObjectMeta,
-		})}
+		n := &Named{Cache: clientWith(t, before), API: clientWith(t, now), Sources: &source.Watches{}, Metadata: listedBy(t, now)}
 		n.Note(before, nil, []object.Identity{fixture.IDOf(fixture.ConfigMapKind, "shop", "other")})
 		_, err := n.Receivers(t.Context(), "me", "", []object.Identity{page}, time.Now())
 		require.ErrorContains(t, err, "VidraResource bank is older than before", generation)
@@ -163,15 +180,8 @@ func (c copied) VisitNamespace(ctx context.Context, namespace string, visit func
 // TestCopyInAContainer: an object that was copied with managedFields is unmanaged, and blocks the removal of its Namespace by spec.unmanagedContents.
 func TestCopyInAContainer(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	f := &Finder{
-		Claimant: Claimant{Owner: trigger.Owner{Name: "bank"}, Manager: "vidra/bank"}, Index: trigger.NewIndex(), VidraResources: fake.NewClientBuilder().WithScheme(scheme).Build(),
-		Named: &Named{Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }},
-	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	namespace.SetName("shop")
+	f := finderOfBank(t)
+	namespace := shop()
 	for at, unmanaged := range map[Containers]int{pages(1): 0, copied{1}: 1} {
 		inside, err := f.Contents(t.Context(), at, namespace)
 		require.NoError(t, err)
@@ -182,18 +192,11 @@ func TestCopyInAContainer(t *testing.T) {
 // TestReceivedContents: the manifest of another VidraResource keeps the Namespace of an object that it does not own.
 func TestReceivedContents(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	other := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
 	other.Spec.Manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page-0, namespace: shop}\n"
-	f := &Finder{
-		Claimant: Claimant{Owner: trigger.Owner{Name: "bank"}, Manager: "vidra/bank"}, Index: trigger.NewIndex(), VidraResources: fake.NewClientBuilder().WithScheme(scheme).Build(),
-		Named:   &Named{Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return []*v1alpha1.VidraResource{other}, nil }},
-		MayTake: func(context.Context, *v1alpha1.VidraResource, trigger.ObjectKey) (bool, error) { return true, nil },
-	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(fixture.NamespaceKind)
-	namespace.SetName("shop")
+	f := finderOfBank(t, other)
+	f.MayTake = func(context.Context, *v1alpha1.VidraResource, trigger.ObjectKey) (bool, error) { return true, nil }
+	namespace := shop()
 	inside, err := f.Contents(t.Context(), copied{1}, namespace)
 	require.NoError(t, err)
 	blocked := inside.Blocked(v1alpha1.UnmanagedDelete)
@@ -223,15 +226,8 @@ func (twice) VisitKind(context.Context, schema.GroupVersionResource, string, fun
 // TestFirstOfTwoGroups: the same object counts as the first one each time. Two in turn would have their watches begin and end without end.
 func TestFirstOfTwoGroups(t *testing.T) {
 	t.Parallel()
-	scheme := runtime.NewScheme()
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	f := &Finder{
-		Claimant: Claimant{Owner: trigger.Owner{Name: "bank"}, Manager: "vidra/bank"}, Index: trigger.NewIndex(), VidraResources: fake.NewClientBuilder().WithScheme(scheme).Build(),
-		Named: &Named{Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }},
-	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(fixture.NamespaceKind)
-	namespace.SetName("shop")
+	f := finderOfBank(t)
+	namespace := shop()
 	const first, second = "authorization.openshift.io", "rbac.authorization.k8s.io"
 	for _, groups := range [][]string{{first, second}, {second, first}} {
 		inside, err := f.Contents(t.Context(), twice{groups}, namespace)
