@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,7 +53,7 @@ func ParallelKinds(limit, n int, id func(i int) object.Identity, do func(i int))
 	})
 }
 
-// Parallel calls do for 0 to n-1, limit at a time. It panics after all of them as the first that does.
+// Parallel calls do for 0 to n-1, limit at a time, and begins the calls in this order. It panics after all of them as the first that does.
 func Parallel(limit, n int, do func(i int)) {
 	if n == 1 { // as in most heals: it need not wait until a goroutine is scheduled
 		do(0)
@@ -61,10 +62,11 @@ func Parallel(limit, n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(limit)
 	var caught recovery.Panic
-	for i := range n {
+	var begun atomic.Int64
+	for range n {
 		group.Go(func() error {
 			defer caught.Catch()
-			do(i)
+			do(int(begun.Add(1) - 1)) // goroutines begin in any order
 			return nil
 		})
 	}
