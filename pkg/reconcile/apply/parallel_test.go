@@ -56,3 +56,19 @@ func TestPanic(t *testing.T) {
 		ended.Add(1)
 	})
 }
+
+// TestOrder: with four slots, the first calls have them: slots that stay taken are lost for the rest.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	for range 30 {
+		const slots, calls = 4, 60
+		var entered atomic.Int32
+		var first atomic.Bool
+		Parallel(16, calls, func(i int) {
+			if entered.Add(1) <= slots && i == 0 {
+				first.Store(true)
+			}
+		})
+		require.True(t, first.Load(), "the first call is among the first %d to run", slots)
+	}
+}
