@@ -53,6 +53,9 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if err := r.unchanged(ctx); err != nil {
 		return false, err
 	}
+	if live, err = r.live(ctx, r.reconciler.API, a.ID); err != nil { // the server may have taken long to answer
+		return false, err
+	}
 	if live != nil {
 		if err := r.dropDanglingController(ctx, live); err != nil {
 			return false, asProblem(a.ID, live.Name, live.Spec.Manifest, err)
@@ -202,20 +205,38 @@ func (r *run) write(ctx context.Context, id, contentID string, live *v1alpha1.Vi
 	return nil
 }
 
-// writeResource applies a VidraResource. It is a problem if another controller has it meanwhile: the API server accepts one controller, and
-// each InfrahubSync is a field manager of its own, so that none removes the reference to another one.
+// writeAttempts is how often the write of a VidraResource is tried while another client changes it.
+const writeAttempts = 3
+
+// writeResource applies a VidraResource in the state that was read. It is a problem if another controller has it meanwhile, or if it has another account:
+// the API server accepts one controller, and each InfrahubSync is a field manager of its own, so that none removes the reference to another one.
 func (r *run) writeResource(ctx context.Context, id string, live *v1alpha1.VidraResource, u *unstructured.Unstructured) error {
 	name := u.GetName()
 	text, _, _ := unstructured.NestedString(u.Object, "spec", "manifest")
 	if live != nil { // a policy may quote the former manifest, too
 		text += "\n" + live.Spec.Manifest
+		u.SetResourceVersion(live.ResourceVersion)
 	}
 	r.session.beginWrite(name)
 	err := r.patch(ctx, u)
+	for attempt := 1; apierrors.IsConflict(err) && attempt < writeAttempts; attempt++ {
+		now, other := r.live(ctx, r.reconciler.API, id)
+		if other != nil {
+			err = other
+			break
+		}
+		if u.SetResourceVersion(""); now != nil {
+			u.SetResourceVersion(now.ResourceVersion)
+		}
+		err = r.patch(ctx, u)
+	}
 	if err != nil {
 		r.session.endWrite(name, 0)
 	} else {
 		r.session.endWrite(name, u.GetGeneration())
+	}
+	if errors.As(err, new(*problem)) {
+		return err
 	}
 	if !apierrors.IsInvalid(err) {
 		return asProblem(id, name, text, err)

@@ -256,8 +256,12 @@ func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNo
 	return true, nil
 }
 
-// writeExternalArtifact writes the ExternalArtifact, and then its status.
+// writeExternalArtifact writes the ExternalArtifact, and then its status. It fails for one that another client has created since the first read: the server may
+// have taken long to answer.
 func (r *run) writeExternalArtifact(ctx context.Context, owner metav1.OwnerReference, is published, path string, size int) error {
+	if _, err := r.externalArtifact(ctx); err != nil {
+		return err
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceRef": map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.SyncKind, "name": r.is.Name,
 	}}}}

@@ -324,6 +324,105 @@ func TestAdoptionKeepsTheAccount(t *testing.T) {
 	}
 }
 
+// TestAdoptionDuringTheAnswer: a VidraResource of another team that is created, or gets its account, while the server answers is not written. An Infrahub
+// server of a tenant may take any time to answer.
+func TestAdoptionDuringTheAnswer(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is", Generation: 1}}
+	is.Spec.ServiceAccountName, is.Spec.Destination.Namespace = "deployer", "shop"
+	ofAccount := func(namespace string) *v1alpha1.VidraResource {
+		vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		vr.Spec.ServiceAccountName, vr.Spec.Destination.Namespace = "deployer", namespace
+		return vr
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		before *v1alpha1.VidraResource
+		// atWrite reports that the change precedes the write, after the last read.
+		atWrite, own bool
+	}{
+		"Created":  {reason: "The answer came later."},
+		"Changed":  {reason: "The answer came later.", before: ofAccount("shop")},
+		"AtWrite":  {reason: "The write has the version that was read.", before: ofAccount("shop"), atWrite: true},
+		"Harmless": {reason: "Another write of it, as of its status, is no obstacle.", before: ofAccount("shop"), atWrite: true, own: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var c client.Client
+			change := func() {
+				theirs := ofAccount(map[bool]string{true: "shop", false: "bank"}[tc.own])
+				if tc.before == nil {
+					require.NoError(t, c.Create(context.WithoutCancel(t.Context()), theirs))
+					return
+				}
+				live := &v1alpha1.VidraResource{}
+				require.NoError(t, c.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(theirs), live))
+				live.Spec, live.Labels = theirs.Spec, map[string]string{"changed": "true"}
+				require.NoError(t, c.Update(context.WithoutCancel(t.Context()), live))
+			}
+			writes := 0
+			builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).WithInterceptorFuncs(interceptor.Funcs{
+				Patch: func(ctx context.Context, under client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					if writes++; writes == 1 && tc.atWrite {
+						change()
+					}
+					live := &v1alpha1.VidraResource{}
+					err := under.Get(ctx, client.ObjectKeyFromObject(o), live)
+					if version := o.GetResourceVersion(); version != "" && version != live.ResourceVersion {
+						return apierrors.NewConflict(v1alpha1.Resource.GroupResource(), o.GetName(), errors.New("changed"))
+					}
+					require.True(t, err != nil || live.Spec.Destination.Namespace == "shop", "the VidraResource of another team is written")
+					return nil
+				},
+			})
+			if tc.before != nil {
+				builder = builder.WithObjects(tc.before.DeepCopy())
+			}
+			c = builder.Build()
+			listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if !tc.atWrite {
+					change()
+				}
+				_, _ = w.Write([]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}"))
+			}))
+			defer listener.Close()
+			from, err := infrahub.New(infrahub.Options{URL: listener.URL, Credentials: infrahub.Credentials{Token: "t"}})
+			require.NoError(t, err)
+			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, slots: make(slots, 1), parsing: make(slots, 1)}}
+			_, err = r.apply(t.Context(), infrahub.Artifact{ID: "a", StorageID: "s"})
+			if tc.own {
+				require.NoError(t, err, tc.reason)
+				require.Equal(t, 2, writes)
+				return
+			}
+			require.ErrorContains(t, err, "bank/deployer", tc.reason)
+			if p := new(problem); errors.As(err, &p) {
+				require.Equal(t, v1alpha1.ArtifactConflict, p.Reason)
+			}
+		})
+	}
+}
+
+// TestExternalArtifactOfAnother: an ExternalArtifact that was created while the server answered is not written.
+func TestExternalArtifactOfAnother(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	scheme.AddKnownTypeWithName(externalArtifact, &unstructured.Unstructured{})
+	theirs := &unstructured.Unstructured{}
+	theirs.SetGroupVersionKind(externalArtifact)
+	theirs.SetNamespace("flux-system")
+	theirs.SetName("is")
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(theirs).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			require.Fail(t, "it is written")
+			return nil
+		},
+	}).Build()
+	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is"}, Spec: v1alpha1.InfrahubSyncSpec{Publish: &v1alpha1.InfrahubSyncPublish{Namespace: "flux-system"}}}
+	err := (&run{is: is, reconciler: &Reconciler{API: c, Client: c}}).writeExternalArtifact(t.Context(), metav1.OwnerReference{}, published{}, "", 0)
+	require.ErrorContains(t, err, "is not of this InfrahubSync")
+}
+
 // refusedSecrets are Secrets whose creation a webhook refuses.
 type refusedSecrets struct{ typedcorev1.SecretInterface }
 
