@@ -129,7 +129,7 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 	}
 	about := &departure{differ: d, diff: diff, key: key, entry: e, of: policy.Departure{
 		Live: live, Wanted: uids[live.GetUID()], Owned: d.runner.Owns(live), Orphans: d.runner.VR.Orphans(), UnmanagedContents: d.settings.UnmanagedContents,
-		Members: members, Now: time.Now(), MoveEnds: time.Now().Add(time.Hour),
+		Members: members, Now: time.Now(), MoveEnds: time.Now().Add(time.Hour), ContentEnds: time.Now().Add(time.Hour),
 	}}
 	return about.describe(ctx)
 }

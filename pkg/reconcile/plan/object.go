@@ -69,6 +69,8 @@ type Object struct {
 type Departure struct {
 	// At is since when the manifest lacks the object, as far as this process knows.
 	At time.Time
+	// Since is the first At: a receiver that leaves begins At anew.
+	Since time.Time
 	// Received reports that the last attempt to remove the object found it in the manifest of another VidraResource, or possibly there.
 	Received bool
 	// KindGoneSince is since when its kind is unserved; zero while it is served.

@@ -126,7 +126,7 @@ func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []ob
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
 		o := p.State.Objects.ByID[id]
 		if o.Departure.At.IsZero() {
-			o.Departure.At = p.Now
+			o.Departure.At, o.Departure.Since = p.Now, p.Now
 		}
 		due := o.Departure.At.Add(delay.Time)
 		if o.In(v1alpha1.ObjectDeleting) || !delay.Endless && !p.Now.Before(due) {

@@ -137,6 +137,8 @@ type Departure struct {
 	Now     time.Time
 	// MoveEnds is the time until which the object waits for its receiver.
 	MoveEnds time.Time
+	// ContentEnds is the time until which the object waits for a receiver without content. Other receivers that leave meanwhile leave it as it is.
+	ContentEnds time.Time
 	// Settles is the time until which the object waits because its receiver has just left; zero if it had none.
 	Settles time.Time
 }
@@ -244,7 +246,7 @@ const Settling = "is removed unless another VidraResource, or another part of th
 // receivedBy decides about the removal of an object that a VidraResource has in its manifest, or may have: Remove if that may not apply it, or
 // has no content for longer than a move takes.
 func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners.Receiver) Removal {
-	name, waits := receiver.VidraResource.Name, d.Now.Before(d.MoveEnds)
+	name, waits, awaits := receiver.VidraResource.Name, d.Now.Before(d.MoveEnds), d.Now.Before(d.ContentEnds)
 	switch may, err := facts.MayTake(ctx, receiver); {
 	case err != nil && receiver.Unidentified == nil:
 		return Wait(RightsUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s, whose manifest has it, may apply it: ", name), err.Error(), time.Time{}).with(receiver)
@@ -256,7 +258,7 @@ func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners
 		has = "may have"
 	}
 	switch server := receiver.VidraResource.Spec.Destination.Server; {
-	case receiver.Empty && !waits:
+	case receiver.Empty && !awaits:
 		return Remove("")
 	case receiver.Unidentified != nil && waits:
 		return Wait(ClusterUnknown, fmt.Sprintf("is not removed before it is known whether the destination %s of VidraResource %s, which %s an object of this name in its manifest, "+
@@ -267,7 +269,7 @@ func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners
 	case receiver.Unknown != nil: // the error is for the users of the receiver
 		until := time.Time{}
 		if receiver.Empty {
-			until = d.MoveEnds
+			until = d.ContentEnds
 		}
 		return Wait(ReceiversUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s has it in its manifest", name), "", until).with(receiver)
 	case waits:

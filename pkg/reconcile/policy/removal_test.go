@@ -189,11 +189,11 @@ func TestDecide(t *testing.T) {
 			want: removes, asked: asked("receiver", "rights of bank"),
 		},
 		"ReceiverEmpty": {
-			reason: "A source of its manifest is not there yet.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown, r.Empty = down, true }), may: true}, want: waits, why: ReceiversUnknown,
+			reason: "A source of its manifest is not there yet.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now, ContentEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown, r.Empty = down, true }), may: true}, want: waits, why: ReceiversUnknown,
 			until: now.Add(1), text: "is not removed before it is known whether VidraResource bank has it in its manifest", asked: asked("receiver", "rights of bank"),
 		},
 		"ReceiverStaysEmpty": {
-			reason: "A source that does not come has no object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown, r.Empty = down, true }), may: true},
+			reason: "A source that does not come has no object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1), ContentEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown, r.Empty = down, true }), may: true},
 			want: removes, asked: asked("receiver", "rights of bank"),
 		},
 		"ClusterUnknownMayNot": {

@@ -32,7 +32,8 @@ func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructur
 	o, now := a.Plan.State.Objects.ByID[object.IdentityOf(e)], time.Now()
 	d := &departure{remover: a, key: key, entry: e, of: policy.Departure{
 		Live: live, Wanted: a.exclusions.wanted[live.GetUID()], Owned: a.Applier.Settings.Claimant.Owns(live, e), Orphans: a.Applier.Orphans,
-		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: now, MoveEnds: o.Departure.At.Add(moveTimeout),
+		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: now,
+		MoveEnds: o.Departure.At.Add(moveTimeout), ContentEnds: o.Departure.Since.Add(moveTimeout),
 	}}
 	if o.Departure.Received {
 		d.of.Settles = now.Add(plan.RemovalSettle)
