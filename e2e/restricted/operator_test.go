@@ -2,8 +2,10 @@ package restricted
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -179,6 +181,41 @@ func TestAccountBoundsTheManifest(t *testing.T) {
 	v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "parts", Namespace: theirs.namespace, Key: "k"}}
 	mine.create(t, v)
 	awaitNotReady(t, v.Name, v1alpha1.ReasonSourceUnavailable, "system:serviceaccount:"+mine.namespace+":"+account)
+}
+
+// TestForeignManifestHoldsNothing: an object leaves although another team, which has no right on it, has it in the manifest of a VidraResource whose account
+// Vidra may not impersonate, or whose Namespace is gone. Admins of a namespace may delete the RoleBinding for Vidra.
+func TestForeignManifestHoldsNothing(t *testing.T) {
+	t.Parallel()
+	mine, other := newTeam(t, "mine"), newTeam(t, "other")
+	of := func(m team, name string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\n", name, m.namespace)
+	}
+	v := mine.resource("page")
+	v.Spec.Manifest = configMap("page", "hello") + "---\n" + configMap("gone", "hello")
+	mine.create(t, v)
+	awaitReady(t, v.Name)
+	bindings := &rbacv1.RoleBindingList{}
+	require.NoError(t, other.person.List(t.Context(), bindings, client.InNamespace(other.namespace)))
+	for i := range bindings.Items {
+		if bindings.Items[i].RoleRef.Name == "vidra-impersonation" {
+			require.NoError(t, other.person.Delete(t.Context(), &bindings.Items[i]))
+		}
+	}
+	unbound := other.resource("unbound")
+	unbound.Spec.Manifest = of(mine, "page")
+	other.create(t, unbound)
+	awaitNotReady(t, unbound.Name, v1alpha1.ReasonApplyFailed, "impersonate", account)
+	gone := team{namespace: other.namespace + "-gone", person: admin}
+	homeless := gone.resource("homeless")
+	homeless.Spec.Manifest = of(mine, "gone")
+	gone.create(t, homeless)
+	awaitNotReady(t, homeless.Name, v1alpha1.ReasonServiceAccountRequired, gone.namespace)
+
+	require.NoError(t, patch(mine.person, v, `{"spec":{"manifest":%q}}`, configMap("rest", "hello")))
+	await(t, func(c *assert.CollectT) { require.Empty(c, mine.says(c, "page")) })
+	suite.AwaitFor(t, 2*time.Minute, func(c *assert.CollectT) { require.Empty(c, mine.says(c, "gone")) })
+	awaitReady(t, v.Name)
 }
 
 // TestAccountsOfTheCluster: also a namespace with the label gives no account of kube-system or

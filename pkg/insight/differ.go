@@ -453,7 +453,7 @@ func (d *differ) replaced(ctx context.Context, diff *ObjectDifference, o *desire
 		return diff.refused(err.Error()), nil
 	}
 	if d.settings.Force && o.ID.IsContainer() {
-		if replacement.Inside, err = finder.Contents(ctx, d.runner.At, live); err != nil {
+		if replacement.Inside, err = finder.Contents(ctx, d.runner.At, live, false); err != nil {
 			return diff.refused(refusal.Answer + ". It is not known what it holds: " + object.Message(err, ownership.Disclose(false, false, false))), nil
 		}
 	}

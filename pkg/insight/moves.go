@@ -8,11 +8,9 @@ import (
 	"slices"
 	"sync"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -184,30 +182,11 @@ func releaseReason(former *v1alpha1.VidraResource) string {
 	return "no longer has it in its manifest"
 }
 
-var accessReviews = authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews")
-
 // mayPatch reports whether the account of a VidraResource may patch an object. It fails for users who may not ask that.
 func mayPatch(ctx context.Context, at dynamic.Interface, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
-	in, account := vr.Spec.Destination.Namespace, vr.Spec.ServiceAccountName
-	if account == "" {
+	user := access.UserOf(vr)
+	if user == "" {
 		return true, nil
 	}
-	review, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&authorizationv1.SubjectAccessReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "system:serviceaccount:" + in + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + in, "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: key.Namespace, Verb: "patch", Group: key.GVR.Group, Version: key.GVR.Version, Resource: key.GVR.Resource, Name: key.Name,
-			},
-		},
-	})
-	if err != nil {
-		return false, fmt.Errorf("write the review of the right to patch %s %s: %w", key.GVR.GroupResource(), key.Name, err)
-	}
-	answer, err := at.Resource(accessReviews).Create(ctx, &unstructured.Unstructured{Object: review}, metav1.CreateOptions{})
-	if err != nil {
-		return false, err
-	}
-	allowed, _, err := unstructured.NestedBool(answer.Object, "status", "allowed")
-	return allowed, err
+	return access.AllowedTo(ctx, at, access.Subject{Cluster: key.Cluster, User: user}.Right(key, "patch"))
 }

@@ -340,7 +340,7 @@ func (p *departure) MayTake(ctx context.Context, receiver *owners.Receiver) (boo
 
 // Contents implements policy.Facts.
 func (p *departure) Contents(ctx context.Context) (owners.Inside, error) {
-	inside, err := p.differ.finder().Contents(ctx, p.differ.runner.At, p.of.Live)
+	inside, err := p.differ.finder().Contents(ctx, p.differ.runner.At, p.of.Live, false)
 	return inside, withoutValues(err)
 }
 

@@ -367,14 +367,7 @@ func (p *pass) mayTake(ctx context.Context, vr *v1alpha1.VidraResource, key trig
 	if v1alpha1.InstallationOf(vr) != p.reconciler.Assignment.Installation {
 		accounts.Required, accounts.Impersonated = false, nil
 	}
-	client, user, why := accounts.ClientOf(ctx, vr, p.applier.Destination)
-	switch {
-	case why != nil && vr.Spec.ServiceAccountName != "" && accounts.Unread(ctx, vr):
-		return false, errors.New(why.Message)
-	case why != nil || user == "":
-		return why == nil, nil
-	}
-	return access.Allowed(ctx, client, access.Subject{Cluster: key.Cluster, User: user}.Right(key, "patch"))
+	return accounts.MayPatch(ctx, vr, p.applier.Destination, key)
 }
 
 // load makes the inventory known to the index, after a restart.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -41,16 +42,25 @@ func (a Accounts) ClientOf(ctx context.Context, vr *v1alpha1.VidraResource, d De
 	if why := a.Refused(ctx, vr); why != nil {
 		return nil, "", why
 	}
-	account := vr.Spec.ServiceAccountName
-	if account == "" {
+	if user = UserOf(vr); user == "" {
 		return d.Dynamic(), "", nil
 	}
-	user = "system:serviceaccount:" + vr.Spec.Destination.Namespace + ":" + account
 	as, err := d.As(user)
 	if err != nil {
 		return nil, "", &object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
 	}
 	return as, user, nil
+}
+
+// accountPrefix begins the user name of each ServiceAccount.
+const accountPrefix = "system:serviceaccount:"
+
+// UserOf is the user name of the ServiceAccount that a VidraResource names, or empty.
+func UserOf(vr *v1alpha1.VidraResource) string {
+	if vr.Spec.ServiceAccountName == "" {
+		return ""
+	}
+	return accountPrefix + vr.Spec.Destination.Namespace + ":" + vr.Spec.ServiceAccountName
 }
 
 // Account is the ServiceAccount that a VidraResource names, as NAMESPACE/NAME, or empty.
@@ -100,6 +110,33 @@ func (a Accounts) refusal(ctx context.Context, vr *v1alpha1.VidraResource) strin
 	}
 	return fmt.Sprintf("this Vidra acts as no account of the namespace %s, which does not exist or does not have the labels %s: "+
 		"ask the administrators of the cluster to set them", in, a.Impersonated)
+}
+
+// NoNamespace is the error of an account whose Namespace the cache lacks: the apply that wrote its VidraResource may create it.
+type NoNamespace struct{ text string }
+
+// Error implements error.
+func (n *NoNamespace) Error() string { return n.text }
+
+// IsNoNamespace reports whether an error is a NoNamespace.
+func IsNoNamespace(err error) bool { return errors.As(err, new(*NoNamespace)) }
+
+// MayPatch reports whether the account of a VidraResource may patch an object of the cluster d. It fails with NoNamespace while the Namespace of the
+// account is absent. Where Vidra may not impersonate the account, it asks as itself: whether the account has the right is known then, too.
+func (a Accounts) MayPatch(ctx context.Context, vr *v1alpha1.VidraResource, d Destination, key trigger.ObjectKey) (bool, error) {
+	client, user, why := a.ClientOf(ctx, vr, d)
+	switch {
+	case why != nil && vr.Spec.ServiceAccountName != "" && a.Unread(ctx, vr):
+		return false, &NoNamespace{why.Message}
+	case why != nil || user == "":
+		return why == nil, nil
+	}
+	right := Subject{Cluster: key.Cluster, User: user}.Right(key, "patch")
+	may, err := Allowed(ctx, client, right)
+	if apierrors.IsForbidden(err) {
+		return AllowedTo(ctx, ReviewsAsVidra(d), right)
+	}
+	return may, err
 }
 
 // Unread reports whether the cache lacks the Namespace of the account of a VidraResource: it may be new.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,6 +78,20 @@ func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, 
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	return review(ctx, client, right)
+}
+
+// AllowedTo reports whether a ServiceAccount has a right. The client asks as itself, which needs no right to impersonate the account.
+func AllowedTo(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(right.Subject.User, accountPrefix), ":")
+	return ask(ctx, client, subjectReviews, right, &authorizationv1.SubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: right.Subject.User, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: &right.ResourceAttributes,
+		},
+	})
 }
 
 // Refused are the rights that may have been missing if a request failed with err:
@@ -261,19 +276,27 @@ func (m *missingRight) interval(now time.Time) time.Duration {
 	return min(max(now.Sub(m.since)/grantsShare, grantsInterval), grantsMaxInterval)
 }
 
-var selfReviews = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")
+// Resources of questions about rights.
+var (
+	selfReviews    = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")
+	subjectReviews = authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews")
+)
 
 // review asks the API server itself, with a SelfSubjectAccessReview.
 func review(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
-	asked := &authorizationv1.SelfSubjectAccessReview{
+	return ask(ctx, client, selfReviews, right, &authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
 		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right.ResourceAttributes},
-	}
-	question, err := runtime.DefaultUnstructuredConverter.ToUnstructured(asked)
+	})
+}
+
+// ask sends a question about a right.
+func ask(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource, right Right, question any) (bool, error) {
+	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(question)
 	if err != nil {
 		return false, fmt.Errorf("write the review of the right to %s %s: %w", right.Verb, right.Resource, err)
 	}
-	answer, err := client.Resource(selfReviews).Create(ctx, &unstructured.Unstructured{Object: question}, metav1.CreateOptions{})
+	answer, err := client.Resource(gvr).Create(ctx, &unstructured.Unstructured{Object: body}, metav1.CreateOptions{})
 	if err != nil {
 		return false, fmt.Errorf("ask for the right to %s %s: %w", right.Verb, right.Resource, err)
 	}

@@ -20,7 +20,7 @@ package access
 // Which namespaces are being deleted, where nothing is reverted.
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
-// Who may read the metrics: the metrics endpoint asks the API server.
+// Who may read the metrics: the metrics endpoint asks the API server. Whether an account that Vidra may not impersonate has a right, too.
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 

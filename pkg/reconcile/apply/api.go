@@ -92,7 +92,7 @@ func (c calls) conflicting(ctx context.Context, live *unstructured.Unstructured)
 }
 
 func (c calls) contents(ctx context.Context, live *unstructured.Unstructured) (owners.Inside, error) {
-	return c.applier.Finder.Contents(ctx, c.applier.Destination, live)
+	return c.applier.Finder.Contents(ctx, c.applier.Destination, live, true)
 }
 
 // converting is an objectAPI for an object that may have owners in a version that is unserved by now: they get the applied version,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/source"
@@ -110,13 +111,13 @@ func TestContentsOfAnotherShard(t *testing.T) {
 		VidraResources: clientWith(t), Elsewhere: elsewhere,
 	}
 	namespace := shop()
-	inside, err := f.Contents(t.Context(), pages(objects), namespace)
+	inside, err := f.Contents(t.Context(), pages(objects), namespace, false)
 	require.NoError(t, err)
 	require.Equal(t, objects, inside.Owned.Count)
 	require.Equal(t, 1, elsewhere.reads)
 
 	elsewhere.err = errors.New("no answer")
-	_, err = f.Contents(t.Context(), pages(objects), namespace)
+	_, err = f.Contents(t.Context(), pages(objects), namespace, false)
 	require.EqualError(t, err, "read VidraResource bank, which its marks name: no answer")
 	require.Equal(t, 2, elsewhere.reads)
 }
@@ -183,7 +184,7 @@ func TestCopyInAContainer(t *testing.T) {
 	f := finderOfBank(t)
 	namespace := shop()
 	for at, unmanaged := range map[Containers]int{pages(1): 0, copied{1}: 1} {
-		inside, err := f.Contents(t.Context(), at, namespace)
+		inside, err := f.Contents(t.Context(), at, namespace, false)
 		require.NoError(t, err)
 		require.Equal(t, unmanaged, inside.Unmanaged.Count)
 	}
@@ -197,11 +198,19 @@ func TestReceivedContents(t *testing.T) {
 	f := finderOfBank(t, other)
 	f.MayTake = func(context.Context, *v1alpha1.VidraResource, trigger.ObjectKey) (bool, error) { return true, nil }
 	namespace := shop()
-	inside, err := f.Contents(t.Context(), copied{1}, namespace)
+	inside, err := f.Contents(t.Context(), copied{1}, namespace, false)
 	require.NoError(t, err)
 	blocked := inside.Blocked(v1alpha1.UnmanagedDelete)
 	require.EqualError(t, blocked, "it holds ConfigMap shop/page-0 in the manifest of VidraResource other")
 	require.True(t, blocked.Received)
+	f.MayTake = func(context.Context, *v1alpha1.VidraResource, trigger.ObjectKey) (bool, error) {
+		return false, &access.NoNamespace{}
+	}
+	for _, waits := range []bool{true, false} {
+		inside, err := f.Contents(t.Context(), copied{1}, namespace, waits)
+		require.NoError(t, err)
+		require.Equal(t, waits, inside.Blocked(v1alpha1.UnmanagedDelete) != nil, "an account without a Namespace keeps nothing for long")
+	}
 }
 
 // twice is a cluster with a RoleBinding that two groups serve, as OpenShift does, whose lists end in any order.
@@ -230,7 +239,7 @@ func TestFirstOfTwoGroups(t *testing.T) {
 	namespace := shop()
 	const first, second = "authorization.openshift.io", "rbac.authorization.k8s.io"
 	for _, groups := range [][]string{{first, second}, {second, first}} {
-		inside, err := f.Contents(t.Context(), twice{groups}, namespace)
+		inside, err := f.Contents(t.Context(), twice{groups}, namespace, false)
 		require.NoError(t, err)
 		require.Equal(t, first, inside.Blocked(v1alpha1.UnmanagedBlock).Object.GVR.Group)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -165,9 +166,9 @@ type Containers interface {
 	VisitKind(ctx context.Context, gvr schema.GroupVersionResource, kind string, visit func(cluster.Content)) error
 }
 
-// Contents returns the contents of a Namespace or CustomResourceDefinition of the cluster at. It fails if some of them, or their owners,
-// are unknown.
-func (a *Finder) Contents(ctx context.Context, at Containers, container *unstructured.Unstructured) (Inside, error) {
+// Contents returns the contents of a Namespace or CustomResourceDefinition of the cluster at. waits reports that they count as received by a
+// VidraResource whose account still lacks its Namespace. It fails if some of them, or their owners, are unknown.
+func (a *Finder) Contents(ctx context.Context, at Containers, container *unstructured.Unstructured, waits bool) (Inside, error) {
 	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
 	defer cancel()
 	var members []Member
@@ -186,7 +187,7 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 		members = append(members, m)
 	})
 	if err = errors.Join(err, failed); err == nil {
-		err = a.findReceivers(ctx, at, members)
+		err = a.findReceivers(ctx, at, members, waits)
 	}
 	slices.SortFunc(members, func(a, b Member) int { // the same ones are named each time
 		return cmp.Or(cmp.Compare(a.Content.Kind, b.Content.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name),
@@ -201,7 +202,7 @@ func (a *Finder) Contents(ctx context.Context, at Containers, container *unstruc
 
 // findReceivers finds the VidraResources that have objects of a container in their manifests and own none of them: one that is suspended, or
 // whose manifest is unreadable, is still to apply them.
-func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Member) error {
+func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Member, waits bool) error {
 	var ids []object.Identity
 	for _, m := range members {
 		if m.Of == "" && m.Content.DeletionTimestamp == nil && !isNamespaceDefault(m.Content) {
@@ -217,7 +218,7 @@ func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Mem
 	}
 	for i := range members {
 		if m := &members[i]; m.Of == "" && m.Content.DeletionTimestamp == nil {
-			m.Of = a.receivedBy(ctx, m.Key, m.identified(), receivers[m.id()])
+			m.Of = a.receivedBy(ctx, m.Key, m.identified(), receivers[m.id()], waits)
 			m.Received = m.Of != ""
 		}
 	}
@@ -225,11 +226,11 @@ func (a *Finder) findReceivers(ctx context.Context, at Containers, members []Mem
 }
 
 // receivedBy is the end of messages about the VidraResource that has an object in its manifest, or may have, and may apply it; else empty.
-func (a *Finder) receivedBy(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []Receiver) string {
+func (a *Finder) receivedBy(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured, all []Receiver, waits bool) string {
 	for receiver := range a.Identified(ctx, key, live, all) {
 		name := v1alpha1.Kind + " " + receiver.VidraResource.Name
 		may, err := a.MayTake(ctx, receiver.VidraResource, key)
-		if err == nil && !may || receiver.Empty { // the container waits for an empty one
+		if err == nil && !may || access.IsNoNamespace(err) && !waits || receiver.Empty { // the container waits for an empty one
 			continue
 		}
 		switch {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -137,7 +138,8 @@ type Departure struct {
 	Now     time.Time
 	// MoveEnds is the time until which the object waits for its receiver.
 	MoveEnds time.Time
-	// ContentEnds is the time until which the object waits for a receiver without content. Other receivers that leave meanwhile leave it as it is.
+	// ContentEnds is the time until which the object waits for a receiver without content, or without the Namespace of its account. Other receivers
+	// that leave meanwhile leave it as it is.
 	ContentEnds time.Time
 	// Settles is the time until which the object waits because its receiver has just left; zero if it had none.
 	Settles time.Time
@@ -244,14 +246,18 @@ func DecideUnshared(ctx context.Context, d Departure, facts Facts) Removal {
 const Settling = "is removed unless another VidraResource, or another part of the manifest, has it"
 
 // receivedBy decides about the removal of an object that a VidraResource has in its manifest, or may have: Remove if that may not apply it, or
-// has no content for longer than a move takes.
+// has no content, or no Namespace of its account, for longer than a move takes.
 func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners.Receiver) Removal {
 	name, waits, awaits := receiver.VidraResource.Name, d.Now.Before(d.MoveEnds), d.Now.Before(d.ContentEnds)
 	switch may, err := facts.MayTake(ctx, receiver); {
-	case err != nil && receiver.Unidentified == nil:
-		return Wait(RightsUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s, whose manifest has it, may apply it: ", name), err.Error(), time.Time{}).with(receiver)
-	case err == nil && !may:
+	case err == nil && !may, access.IsNoNamespace(err) && !awaits:
 		return Remove("")
+	case err != nil && receiver.Unidentified == nil:
+		until := time.Time{}
+		if access.IsNoNamespace(err) {
+			until = d.ContentEnds
+		}
+		return Wait(RightsUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s, whose manifest has it, may apply it: ", name), err.Error(), until).with(receiver)
 	}
 	has := "has"
 	if receiver.Unknown != nil {
@@ -303,7 +309,11 @@ func (d Departure) unreceived(ctx context.Context, facts Facts) Removal {
 		kept.Cause = strings.TrimPrefix(keeps.Error(), "it ")
 		return kept
 	case occupied != nil:
-		waits := Wait(Occupied, "is not removed, because ", occupied.Error(), time.Time{})
+		until := time.Time{}
+		if occupied.Received && d.Now.Before(d.ContentEnds) { // the rights of the receiver may be unknown until then
+			until = d.ContentEnds
+		}
+		waits := Wait(Occupied, "is not removed, because ", occupied.Error(), until)
 		waits.Occupied = occupied
 		waits.Text += ". Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place"
 		return waits

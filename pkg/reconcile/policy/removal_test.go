@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -107,6 +108,14 @@ func insideOf(of string, annotations map[string]string) owners.Inside {
 	inside.Add(owners.Member{Of: of, Content: cluster.Content{
 		GVR: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap",
 		PartialObjectMetadata: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mine", Annotations: annotations}},
+	}})
+	return inside
+}
+
+// received returns the contents of a container with an object that a VidraResource has in its manifest.
+func received() (inside owners.Inside) {
+	inside.Add(owners.Member{Of: " in the manifest of VidraResource bank", Received: true, Content: cluster.Content{
+		Kind: "ConfigMap", PartialObjectMetadata: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "mine"}},
 	}})
 	return inside
 }
@@ -222,6 +231,18 @@ func TestDecide(t *testing.T) {
 			reason: "A review failed.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(nil), may: true, mayErr: down}, want: waits, why: RightsUnknown, cause: "down",
 			text: "is not removed before it is known whether VidraResource bank, whose manifest has it, may apply it: down", asked: asked("receiver", "rights of bank"),
 		},
+		"NoNamespaceYet": {
+			reason: "The apply that wrote the receiver may create the Namespace of its account.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now, ContentEnds: now.Add(1)}, facts: facts{receivers: receiverOf(nil), mayErr: &access.NoNamespace{}},
+			want: waits, why: RightsUnknown, until: now.Add(1), text: "is not removed before it is known whether VidraResource bank, whose manifest has it, may apply it: ", asked: asked("receiver", "rights of bank"),
+		},
+		"NoNamespace": {
+			reason: "An account without a Namespace applies nothing, for as long as another team likes.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1), ContentEnds: now}, facts: facts{receivers: receiverOf(nil), mayErr: &access.NoNamespace{}},
+			want: removes, asked: asked("receiver", "rights of bank"),
+		},
+		"NoNamespaceElsewhere": {
+			reason: "Its cluster is no matter then.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1), ContentEnds: now},
+			facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down }), mayErr: &access.NoNamespace{}}, want: removes, asked: asked("receiver", "rights of bank"),
+		},
 		"MayNot":   {reason: "A receiver without the right takes nothing.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(nil)}, want: removes, asked: asked("receiver", "rights of bank")},
 		"MayNotIn": {reason: "The contents decide then, too.", of: Departure{Live: namespace(), Owned: true}, facts: facts{receivers: receiverOf(nil), insideErr: down}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "rights of bank", "contents")},
 		"Moving": {
@@ -269,6 +290,18 @@ func TestDecide(t *testing.T) {
 		"ContentsOwned": {
 			reason: "An object in it has another owner.", of: Departure{Live: namespace(), Owned: true}, facts: facts{inside: insideOf(" of VidraResource bank", nil)}, want: waits, why: Occupied, cause: "it holds ConfigMap shop/mine of VidraResource bank",
 			text:  "is not removed, because it holds ConfigMap shop/mine of VidraResource bank. Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place",
+			asked: asked("receiver", "contents"),
+		},
+		"ContentsReceivedYet": {
+			reason: "The rights of the receiver may be known then.", of: Departure{Live: namespace(), Owned: true, ContentEnds: now.Add(1)}, facts: facts{inside: received()}, want: waits, why: Occupied, until: now.Add(1),
+			cause: "it holds ConfigMap shop/mine in the manifest of VidraResource bank",
+			text:  "is not removed, because it holds ConfigMap shop/mine in the manifest of VidraResource bank. Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place",
+			asked: asked("receiver", "contents"),
+		},
+		"ContentsReceived": {
+			reason: "A change of that manifest ends it.", of: Departure{Live: namespace(), Owned: true, ContentEnds: now}, facts: facts{inside: received()}, want: waits, why: Occupied,
+			cause: "it holds ConfigMap shop/mine in the manifest of VidraResource bank",
+			text:  "is not removed, because it holds ConfigMap shop/mine in the manifest of VidraResource bank. Remove them first, or set spec.deletionPolicy or spec.prune to leave it in place",
 			asked: asked("receiver", "contents"),
 		},
 		"ContentsBlocked": {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/ending"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -388,29 +389,37 @@ func TestExempted(t *testing.T) {
 	require.Equal(t, policy.Remove(""), done.decision)
 }
 
-// TestReceiverThatStaysEmpty: an object waits a minute for a VidraResource whose source stays absent, and is removed then: the
-// end of the wait is no departure of that VidraResource, which would begin the wait anew.
+// TestReceiverThatStaysEmpty: an object waits a minute for a VidraResource whose source stays absent, or whose account stays without a Namespace, and is
+// removed then: the end of the wait is no departure of that VidraResource, which would begin the wait anew.
 func TestReceiverThatStaysEmpty(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a, begun := reading(&requests{live: fixture.LiveConfigMap("a", nil, "vidra/web")}), time.Now()
-		a.receivers = func() (map[object.Identity][]owners.Receiver, error) {
-			return map[object.Identity][]owners.Receiver{page: {{VidraResource: holding(), Unknown: errDown, Empty: true}}}, nil
-		}
-		o := a.Plan.State.Objects.ByID[page]
-		for time.Since(begun) < 10*time.Minute {
-			a.Plan.Now = time.Now()
-			if len(a.Plan.SettleRemovals([]object.Identity{page}, plan.Settling)) == 1 {
-				done := a.remove(t.Context(), o.Entry)
-				if done.end == deleted {
-					break
+	for name, mayErr := range map[string]error{"NoContent": nil, "NoNamespace": &access.NoNamespace{}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a, begun := reading(&requests{live: fixture.LiveConfigMap("a", nil, "vidra/web")}), time.Now()
+				a.Applier.Finder.MayTake = func(context.Context, *v1alpha1.VidraResource, trigger.ObjectKey) (bool, error) {
+					return mayErr == nil, mayErr
 				}
-				a.recordRemoval(o, done)
-			}
-			time.Sleep(time.Until(o.Problem.Until))
-		}
-		require.InDelta(t, moveTimeout, time.Since(begun), float64(2*plan.RemovalSettle))
-	})
+				a.receivers = func() (map[object.Identity][]owners.Receiver, error) {
+					return map[object.Identity][]owners.Receiver{page: {{VidraResource: holding(), Unknown: errDown, Empty: true}}}, nil
+				}
+				o := a.Plan.State.Objects.ByID[page]
+				for time.Since(begun) < 10*time.Minute {
+					a.Plan.Now = time.Now()
+					if len(a.Plan.SettleRemovals([]object.Identity{page}, plan.Settling)) == 1 {
+						done := a.remove(t.Context(), o.Entry)
+						if done.end == deleted {
+							break
+						}
+						a.recordRemoval(o, done)
+					}
+					time.Sleep(time.Until(o.Problem.Until))
+				}
+				require.InDelta(t, moveTimeout, time.Since(begun), float64(2*plan.RemovalSettle))
+			})
+		})
+	}
 }
 
 // TestClaim: a removed object loses its claim, and a deleted one has its claim expect the deletion, until it is gone.

@@ -76,5 +76,5 @@ func (d *departure) MayTake(ctx context.Context, receiver *owners.Receiver) (boo
 
 // Contents implements policy.Facts.
 func (d *departure) Contents(ctx context.Context) (owners.Inside, error) {
-	return d.remover.Applier.Finder.Contents(ctx, d.remover.Applier.Destination, d.of.Live)
+	return d.remover.Applier.Finder.Contents(ctx, d.remover.Applier.Destination, d.of.Live, d.of.Now.Before(d.of.ContentEnds))
 }

@@ -122,6 +122,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		}
 		o.Fail(reason, display.Truncate(done.decision.Text, object.MaxMessage))
 		if occupied || done.decision.Reason == policy.Unserved { // a user has to end it
+			o.Problem.Until = done.decision.Until
 			a.Plan.NoteRefusedRemoval(o, done.key, done.decision.Occupied)
 			return
 		}

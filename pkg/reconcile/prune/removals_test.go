@@ -162,6 +162,10 @@ func TestRecordRemoval(t *testing.T) {
 			reason: "A user has to remove the contents.", done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Occupied, "is not removed", "", time.Time{})},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is not removed"}, refused: true},
 		},
+		"OccupiedFor": {
+			reason: "The rights of the receiver may be known later.", done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Occupied, "is not removed", "", now.Add(time.Minute))},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is not removed", Until: now.Add(time.Minute)}, refused: true},
+		},
 		"Unserved": {
 			reason: "A user has to serve the kind.", done: removal{end: delayed, decision: policy.Wait(policy.Unserved, "is not removed", "", time.Time{})},
 			want: want{state: pending, problem: progress("is not removed"), refused: true},
