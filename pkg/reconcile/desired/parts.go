@@ -3,6 +3,7 @@ package desired
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"unique"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -96,6 +97,16 @@ func (p Part) placed(at manifest.Position) manifest.Position {
 	origin := p.origin.Position
 	origin.Source = at.Source
 	return origin
+}
+
+// SumOfParts returns a hash of the texts of parts.
+func SumOfParts(seed maphash.Seed, parts []Part) uint64 {
+	var sum maphash.Hash
+	sum.SetSeed(seed)
+	for _, p := range parts {
+		maphash.WriteComparable(&sum, p.text)
+	}
+	return sum.Sum64()
 }
 
 // WeightOfParts is the weight of the parts of a manifest; see limits.HeavyShare.

@@ -153,7 +153,7 @@ func (a *Finder) manifestOf(ctx context.Context, vr *v1alpha1.VidraResource) rea
 	defer m.mu.Unlock()
 	if m.uid != vr.UID || m.generation != vr.Generation || time.Since(m.ended) >= manifestFor {
 		m.reading = a.Named.read(ctx, vr, a.Named.Sources.Latest())
-		m.reading.objects() //nolint:errcheck // it is parsed here, so that the time counts from its end
+		a.Named.parseNow(m.reading) // so that the time counts from its end
 		m.uid, m.generation, m.ended = vr.UID, vr.Generation, time.Now()
 	}
 	return m.reading

@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
@@ -39,10 +40,15 @@ type Named struct {
 	// those that it has read.
 	Parts func(ctx context.Context, vr *v1alpha1.VidraResource, absent func(source.Key) bool) ([]desired.Part, error)
 
-	// mu guards manifests, and the making of listing.
+	// parsing is held while a large manifest is parsed: each takes much memory, and every removal may need those of all tenants.
+	parsing sync.Mutex
+
+	// mu guards manifests and parsed, and the making of listing.
 	mu sync.Mutex
 	// manifests are the names in manifests, by the name of the VidraResource.
 	manifests map[string]manifest
+	// parsed are the texts that were parsed last, by the name of the VidraResource, except those in manifests: the texts of sources, and unparsable ones.
+	parsed map[string]parsedText
 	// listing is the turn to list the VidraResources, which guards latest: a channel, as it is waited for.
 	listing chan struct{}
 	latest  listing
@@ -57,6 +63,17 @@ type manifest struct {
 	// sources are the versions of the parts in spec.manifestFrom.
 	sources map[source.Key]string
 	// objects are the hashes of the identities, sorted. Two identities with one hash count as one object.
+	objects []uint64
+}
+
+// parsedText are the objects in the texts of a manifest.
+type parsedText struct {
+	uid        types.UID
+	generation int64
+	// text is the hash of the texts.
+	text       uint64
+	unparsable bool
+	// objects are the hashes of the identities, as in manifest.
 	objects []uint64
 }
 
@@ -131,6 +148,7 @@ func (n *Named) Forget(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.manifests, name)
+	delete(n.parsed, name)
 }
 
 // Receivers returns, for objects of the cluster at, the VidraResources other than owner that have the object in their
@@ -275,18 +293,67 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is readi
 	if len(ids) < manyNames && !slices.ContainsFunc(ids, mentions) {
 		return func(object.Identity) bool { return false }, true, unread
 	}
-	all, err := is.objects()
-	if err != nil {
+	text := n.parse(vr, is, parts)
+	if text.unparsable {
 		may := func(id object.Identity) bool {
 			return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.MayHave(vr, id) })
 		}
 		return may, false, unread // its reconcile reports the error
 	}
-	m = manifest{uid: vr.UID, generation: vr.Generation, text: maphash.String(seed, vr.Spec.Manifest), objects: hashes(all.Identities())}
+	m = manifest{uid: vr.UID, generation: vr.Generation, text: maphash.String(seed, vr.Spec.Manifest), objects: text.objects}
 	if len(vr.Spec.ManifestFrom) == 0 {
 		n.note(vr, m)
 	}
 	return m.has, true, unread
+}
+
+// parse returns the objects in the parts of a manifest. The same texts are parsed once, and large ones one at a time.
+func (n *Named) parse(vr *v1alpha1.VidraResource, is reading, parts []desired.Part) parsedText {
+	sum := desired.SumOfParts(seed, parts)
+	known := func() (parsedText, bool) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		p, found := n.parsed[vr.Name]
+		return p, found && p.uid == vr.UID && p.generation == vr.Generation && p.text == sum
+	}
+	if p, found := known(); found {
+		return p
+	}
+	defer n.parseLarge(parts)()
+	if p, found := known(); found { // meanwhile
+		return p
+	}
+	p := parsedText{uid: vr.UID, generation: vr.Generation, text: sum}
+	if all, err := is.objects(); err != nil {
+		p.unparsable = true
+	} else {
+		p.objects = hashes(all.Identities())
+	}
+	if p.unparsable || len(vr.Spec.ManifestFrom) > 0 {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.parsed == nil {
+			n.parsed = map[string]parsedText{}
+		}
+		n.parsed[vr.Name] = p
+	}
+	return p
+}
+
+// parseLarge waits for the turn to parse parts, if they are large. done ends it.
+func (n *Named) parseLarge(parts []desired.Part) (done func()) {
+	if desired.WeightOfParts(parts) <= limits.LightWeight {
+		return func() {}
+	}
+	n.parsing.Lock()
+	return n.parsing.Unlock
+}
+
+// parseNow parses a manifest that was read.
+func (n *Named) parseNow(is reading) {
+	parts, _ := is.parts()
+	defer n.parseLarge(parts)()
+	is.objects() //nolint:errcheck // the error comes with the objects again
 }
 
 // ofRevision returns the function that reports whether a VidraResource has an object in the earlier revision that it applies. Its own reconcile
@@ -400,13 +467,15 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 func (n *Named) forgetGone(ctx context.Context, latest listing) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.manifests, func(name string, _ manifest) bool {
+	gone := func(name string) bool {
 		if _, listed := latest.all[name]; listed {
 			return false
 		}
 		vr, err := Cached(ctx, n.Cache, name)
 		return vr == nil && err == nil
-	})
+	}
+	maps.DeleteFunc(n.manifests, func(name string, _ manifest) bool { return gone(name) })
+	maps.DeleteFunc(n.parsed, func(name string, _ parsedText) bool { return gone(name) })
 }
 
 // turn returns the channel that has room for one list at a time.

@@ -1,0 +1,83 @@
+package owners
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/source"
+)
+
+// large returns a VidraResource with a manifest of a source, whose parse takes much memory. It has the ConfigMap page.
+func large(name, end string) *v1alpha1.VidraResource {
+	vr := &v1alpha1.VidraResource{}
+	vr.Name, vr.Spec.ManifestFrom = name, []v1alpha1.ManifestSource{{Kind: source.ConfigMap, Name: "parts", Namespace: "shop", Key: "a"}}
+	var text strings.Builder
+	text.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: shop}\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: Thing, metadata: {name: thing-%d}, a: [1, 2, 3]}\n", i)
+	}
+	vr.Spec.Manifest = text.String() + end
+	return vr
+}
+
+// ofSources returns a Named that reads the manifests of large.
+func ofSources() *Named {
+	return &Named{Sources: &source.Watches{}, Parts: func(_ context.Context, vr *v1alpha1.VidraResource, _ func(source.Key) bool) ([]desired.Part, error) {
+		return []desired.Part{desired.InlinePart(vr)}, nil
+	}}
+}
+
+// allocated returns the bytes that a function allocates.
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestLargeManifestsOfOthers: a removal needs the manifests of all tenants. The same text is parsed once, also an invalid one and one of a source.
+func TestLargeManifestsOfOthers(t *testing.T) { //nolint:paralleltest // it counts allocations
+	id := fixture.IDOf(fixture.ConfigMapKind, "shop", "page")
+	for name, end := range map[string]string{"Valid": "", "Invalid": "---\na: b: c\n"} {
+		n, vr := ofSources(), large("other", end)
+		names := func() { require.True(t, n.Names(t.Context(), vr, id), name) }
+		first := allocated(names)
+		require.Greater(t, first, uint64(2<<20), name)
+		require.Less(t, allocated(names), first/10, name)
+		vr.Generation++
+		require.Greater(t, allocated(names), first/2, "%s: another generation may have another default namespace", name)
+		n.Forget(vr.Name)
+		require.Empty(t, n.parsed)
+	}
+}
+
+// TestOneLargeManifestAtATime: large manifests of others are parsed one at a time, for a removal and for a conflict, as their parse takes much memory.
+func TestOneLargeManifestAtATime(t *testing.T) {
+	t.Parallel()
+	id := fixture.IDOf(fixture.ConfigMapKind, "shop", "page")
+	n, vr := ofSources(), large("other", "")
+	small := vr.DeepCopy()
+	small.Name, small.Spec.Manifest = "small", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: shop}\n"
+	n.parsing.Lock()
+	done := make(chan string, 3)
+	go func() { n.Names(t.Context(), vr, id); done <- "removal" }()
+	go func() { (&Finder{Named: n}).manifestOf(t.Context(), vr); done <- "conflict" }()
+	require.True(t, n.Names(t.Context(), small, id), "a small one does not wait")
+	select {
+	case what := <-done:
+		require.Fail(t, "not one at a time", what)
+	case <-time.After(200 * time.Millisecond):
+	}
+	n.parsing.Unlock()
+	require.ElementsMatch(t, []string{"removal", "conflict"}, []string{<-done, <-done})
+}
