@@ -89,7 +89,7 @@ func newLab(t *testing.T, text string) *lab {
 	require.NoError(t, v1alpha1.AddToScheme(s))
 	vr := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: text, Adopt: v1alpha1.AdoptNever, Drift: &v1alpha1.DriftPolicy{HealsPerMinute: 1000}}}
 	vr.Name, vr.UID, vr.Generation, vr.Finalizers = faulty.Name, "vr", 1, []string{v1alpha1.Finalizer}
-	l.client = fake.NewClientBuilder().WithScheme(s).WithObjects(vr).WithStatusSubresource(vr).WithInterceptorFuncs(interceptor.Funcs{
+	l.client = fake.NewClientBuilder().WithScheme(s).WithObjects(vr).WithStatusSubresource(vr).WithIndex(vr, dependsOnField, dependsOn).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
 			if l.writing != nil {
 				l.writing()

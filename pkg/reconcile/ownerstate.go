@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -89,7 +90,7 @@ func (a *attempt) begin(generation int64, revisions map[source.Key]string) {
 type inventoryState struct {
 	// loaded reports that the index knows the inventory.
 	loaded bool
-	// emptied reports that the first state of the VidraResource in this process had a finalizer without an inventory. recovers reports that its
+	// emptied reports that the first state of the VidraResource in this process had a finalizer without an inventory, before its finalization ended. recovers reports that its
 	// objects are still to be found again.
 	recovers, emptied bool
 }
@@ -105,7 +106,7 @@ type deletionState struct {
 // newOwnerState makes the state of a VidraResource that this process reconciles for
 // the first time.
 func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
-	emptied := slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0
+	emptied := slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0 && !finalized(vr)
 	s := &ownerState{
 		plan:      plan.NewState(vr, keys),
 		revision:  revisionState{status: vr.Status.Revision.DeepCopy()},
@@ -117,6 +118,13 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 		s.plan.Objects.Track(object.IdentityOf(&entry)).Entry = &entry
 	}
 	return s
+}
+
+// finalized reports whether the status of a VidraResource shows the end of its objects: an operator before this one was still to remove the finalizer.
+func finalized(vr *v1alpha1.VidraResource) bool {
+	ready := meta.FindStatusCondition(vr.Status.Conditions, v1alpha1.ConditionReady)
+	return !vr.DeletionTimestamp.IsZero() && vr.Status.ObservedGeneration == vr.Generation && vr.Status.Objects == 0 && ready != nil &&
+		(ready.Reason == v1alpha1.ReasonDeleting || ready.Reason == v1alpha1.ReasonDeletionBlocked)
 }
 
 // isOf reports whether the state belongs to a VidraResource. The lock of all states must be held, or the VidraResource be reconciled.

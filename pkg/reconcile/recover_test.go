@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,9 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
@@ -106,4 +111,32 @@ func TestRecoverWithAnUnreadableObject(t *testing.T) {
 		require.False(t, p.state.inventory.recovers, name)
 		p.state.lane.leave()
 	}
+}
+
+// TestKilledBeforeTheFinalizerIsRemoved: the status of a deleted VidraResource without objects is no lost inventory. Its manifest and its destination,
+// which may be gone with it, are unneeded.
+func TestKilledBeforeTheFinalizerIsRemoved(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a")+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+	l.kept = map[string]*unstructured.Unstructured{}
+	l.mustPass(t)
+	require.NoError(t, l.client.Delete(t.Context(), l.get(t)))
+	clear(l.kept)
+	refused := errors.New("the operator is killed")
+	l.Client = interceptor.NewClient(l.client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return refused
+		},
+	})
+	l.definition.began = time.Now().Add(time.Hour) // it is not being deleted
+	require.Eventually(t, func() bool {
+		_, err := l.pass(t)
+		return errors.Is(err, refused)
+	}, 10*plan.RemovalSettle, plan.RemovalSettle/10)
+	require.Empty(t, l.get(t).Status.ManagedResources)
+
+	l.restart()
+	l.serves, l.away = false, errors.New("the cluster is gone")
+	l.mustPass(t)
+	require.True(t, apierrors.IsNotFound(l.client.Get(t.Context(), faulty, &v1alpha1.VidraResource{})), "the deletion ends")
 }
