@@ -132,15 +132,16 @@ func (r *run) dropDanglingController(ctx context.Context, live *v1alpha1.VidraRe
 	return r.reconciler.Client.Patch(ctx, changed, patch, client.FieldOwner(FieldManager))
 }
 
-// current reports whether a VidraResource has the content of an artifact and all settings.
+// current reports whether a VidraResource has the content of an artifact and all settings, and no Secret that it needs no more: the deletion of one may have
+// failed.
 func (r *run) current(live *v1alpha1.VidraResource, want *unstructured.Unstructured, id string) (sensitive, current bool) {
 	if live == nil || id == "" {
 		return false, false
 	}
-	if !strings.HasPrefix(live.Annotations[v1alpha1.ArtifactAnnotation], inSecret+".") {
-		return false, len(live.Spec.ManifestFrom) == 0 && isCurrent(live, want, id, "")
-	}
 	secret := r.secrets[secretPrefix+live.Name]
+	if !strings.HasPrefix(live.Annotations[v1alpha1.ArtifactAnnotation], inSecret+".") {
+		return false, secret == nil && len(live.Spec.ManifestFrom) == 0 && isCurrent(live, want, id, "")
+	}
 	return true, secret != nil && secret.Annotations[v1alpha1.ArtifactAnnotation] == id && r.session.secretVersion(secret.Name) == secret.ResourceVersion &&
 		ownedBy(secret, live.UID) && isCurrent(live, want, inSecret, r.secretNamespace)
 }

@@ -68,7 +68,7 @@ func (r *run) listSecrets(ctx context.Context, controlled []*v1alpha1.VidraResou
 	if err != nil && used {
 		return fmt.Errorf("list the Secrets with manifests in namespace %s: %w: grant list on secrets there to the operator", r.secretNamespace, err)
 	}
-	r.session.secretsListed = err == nil || apierrors.IsForbidden(err) // without the right, there are none that Vidra wrote
+	r.session.secretsListed = err == nil && len(list.Items) == 0 || apierrors.IsForbidden(err) // without the right, there are none that Vidra wrote
 	for i := range list.Items {
 		r.secrets[list.Items[i].Name] = &list.Items[i]
 	}

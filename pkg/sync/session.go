@@ -27,7 +27,7 @@ type session struct {
 	failures int
 	// server is the Infrahub server that was queried last.
 	server *server
-	// secretsListed means that the Secrets of the InfrahubSync were listed, or that Vidra may not list them.
+	// secretsListed means that the last list of the Secrets of the InfrahubSync was empty, or that Vidra may not list them.
 	secretsListed bool
 	// published is the last publication, and publicationID identifies its content; empty before the operator has published.
 	published     published

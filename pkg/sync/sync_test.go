@@ -497,6 +497,35 @@ func TestSecretsListedAgain(t *testing.T) {
 	}
 }
 
+// TestSecretThatStays: a Secret that its VidraResource needs no more, as its deletion failed or the operator was killed before, is found at each sync until
+// it is deleted.
+func TestSecretThatStays(t *testing.T) {
+	is, a := &v1alpha1.InfrahubSync{}, infrahub.Artifact{ID: "a", Checksum: "1"}
+	want, err := settings(is, a.ID, "")
+	require.NoError(t, err)
+	u, err := complete(want, contentID(a), "kind: ConfigMap", "")
+	require.NoError(t, err)
+	live := &v1alpha1.VidraResource{}
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, live))
+	scheme := runtime.NewScheme()
+	require.NoError(t, corev1.AddToScheme(scheme))
+	left := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "vidra-system", Name: secretPrefix + "a", Labels: map[string]string{v1alpha1.SyncLabel: v1alpha1.LabelValue(is.Name)}}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(left).Build()
+	s := newSession("is")
+	current := func() bool {
+		r := &run{reconciler: &Reconciler{API: c, Client: c}, is: is, session: s, secretNamespace: left.Namespace}
+		require.NoError(t, r.listSecrets(t.Context(), []*v1alpha1.VidraResource{live}))
+		_, current := r.current(live, want, contentID(a))
+		return current
+	}
+	for range 3 {
+		require.False(t, current(), "the write of the VidraResource is followed by the deletion of the Secret")
+	}
+	require.NoError(t, c.Delete(t.Context(), left))
+	require.True(t, current())
+	require.True(t, s.secretsListed)
+}
+
 // TestOwnWrites: the event of a write of the sync itself is no reason for another sync, also if it comes before the answer.
 func TestOwnWrites(t *testing.T) {
 	type report = int64
