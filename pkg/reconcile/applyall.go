@@ -204,23 +204,21 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 }
 
 // replaceAll deletes the objects of a stage that are to be created anew, if the VidraResource is as it was read. The status reports
-// it before, so that each is deleted only once, even if Vidra is restarted in between.
+// it before, so that each is deleted only once, even if Vidra is restarted in between. The comparison of the VidraResource is the last step before.
 func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 	if len(results) == 0 {
-		return
-	}
-	var err error
-	p.state.lane.apart(func() { err = p.stale(ctx) })
-	if err != nil {
-		for i := range results {
-			results[i].Err = fmt.Errorf("it is not deleted now: %w", err)
-		}
 		return
 	}
 	for _, r := range results {
 		r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Recreation.Delete.GetUID())}
 	}
-	err = p.writeInventory(ctx)
+	err := p.writeInventory(ctx)
+	if err == nil { // the write may have taken long
+		p.state.lane.apart(func() { err = p.stale(ctx) })
+	}
+	if err != nil {
+		err = fmt.Errorf("it is not deleted now: %w", err)
+	}
 	p.applier.Parallel(len(results), func(i int) {
 		r := &results[i]
 		if r.Err = err; r.Err != nil {

@@ -53,6 +53,34 @@ func TestNoReplacementWithoutAVidraResource(t *testing.T) {
 	require.Error(t, all[0].Err)
 }
 
+// TestNoReplacementForAFormerSpec: a user changes the VidraResource during the write of the status that announces a deletion.
+func TestNoReplacementForAFormerSpec(t *testing.T) {
+	l := newLab(t, colors("a"))
+	l.mustPass(t)
+	p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
+	defer p.state.lane.leave()
+	o := p.state.plan.Objects.Manifest[0]
+	live := &unstructured.Unstructured{}
+	live.SetUID("uid-a")
+	live.SetName("a")
+	c := l.Dynamic().(*dynamicfake.FakeDynamicClient)
+	deleted := 0
+	c.PrependReactor("delete", "*", func(clienttesting.Action) (bool, runtime.Object, error) { deleted++; return true, nil, nil })
+	p.applier.Client = c
+	l.writing = func() {
+		l.writing = nil
+		vr := l.get(t)
+		vr.Spec.Suspend, vr.Generation = true, vr.Generation+1
+		require.NoError(t, l.client.Update(t.Context(), vr))
+	}
+	r := apply.Result{Task: plan.Task{Object: o.Desired, Known: o}}
+	r.Recreation.Delete = live
+	all := []apply.Result{r}
+	p.replaceAll(t.Context(), all)
+	require.Zero(t, deleted)
+	require.ErrorContains(t, all[0].Err, "it is not deleted now")
+}
+
 // TestStatusOfAnotherVidraResource: a VidraResource was replaced by another one of its name meanwhile.
 func TestStatusOfAnotherVidraResource(t *testing.T) {
 	l := newLab(t, colors("a"))
