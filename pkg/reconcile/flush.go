@@ -72,8 +72,9 @@ func (r *Reconciler) reportLast(ctx context.Context, owner trigger.Owner) {
 	r.flushEvents(owner, s)
 }
 
-// flushHeals writes the heals into a status.
+// flushHeals writes the heals into a status, without the edits that the next process lists.
 func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *ownerState) error {
+	s.plan.DropFoundAgain()
 	if !s.plan.Unwritten() {
 		return nil
 	}
@@ -96,8 +97,9 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 	return nil
 }
 
-// flushEvents records the Events of a reconcile whose status write failed.
+// flushEvents records the Events of a reconcile whose status write failed, without those that the next process records.
 func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
+	s.plan.DropFoundAgain()
 	regarding := corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: s.plan.UID,
 	}

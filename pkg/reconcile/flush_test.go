@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 )
 
@@ -130,4 +131,18 @@ func TestFlushEndsTheReconciles(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, result)
 	})
+}
+
+// TestFlushLeavesChangesToTheNextProcess: no status has the changes of a reconcile whose status could not be written. The next process finds them again.
+func TestFlushLeavesChangesToTheNextProcess(t *testing.T) {
+	l := newLab(t, colors("a"))
+	l.applying = func(string) { l.failWrites = 1 }
+	_, err := l.pass(t)
+	require.Error(t, err)
+	require.NoError(t, l.Flush(t.Context()))
+	require.Empty(t, l.told)
+	l.restart()
+	l.applying = nil
+	l.mustPass(t)
+	require.Equal(t, []string{v1alpha1.ReasonApplied, v1alpha1.ConditionReady}, l.told)
 }

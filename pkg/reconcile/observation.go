@@ -26,7 +26,6 @@ func (p *pass) concludeObserved(ctx context.Context, applied []plan.Task, o stat
 		})
 	}
 	if ctx.Err() != nil { // Vidra ends, and the next process finds the applied objects
-		p.state.plan.DropFoundAgain()
 		return reconcile.Result{}, nil //nolint:nilerr // the end of the context is no failure
 	}
 	return p.conclude(ctx, o)

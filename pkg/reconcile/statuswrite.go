@@ -110,9 +110,6 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		if err != nil {
 			s.plan.PendingEvents = append(changes, s.plan.PendingEvents...)
 			p.requeuePending(o.All)
-			if ctx.Err() != nil { // Vidra ends
-				s.plan.DropFoundAgain()
-			}
 			return reconcile.Result{}, err
 		}
 	}
