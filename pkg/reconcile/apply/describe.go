@@ -16,7 +16,7 @@ import (
 // it is known.
 func (r *Result) describe(manager string, expected trigger.Applied, known bool) {
 	found := r.Task.Cause.Found
-	deleted := r.Task.Cause.Deleted && (r.Task.Why == plan.WhyDrift || r.Task.Why == plan.WhyChanged)
+	deleted := r.Task.Cause.Deleted && (r.Task.Why == plan.WhyDrift || r.Task.Why == plan.WhyChanged) && !r.Task.Known.DeletedByVidra()
 	drifted := known && found != nil && !asExpected(found, expected)
 	switch {
 	case r.Task.Why == plan.WhyNew && (found == nil || r.Task.Begun):

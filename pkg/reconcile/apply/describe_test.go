@@ -1,12 +1,14 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
@@ -90,6 +92,10 @@ func TestDescribe(t *testing.T) {
 		"Recreated": {
 			reason: "It was deleted.", task: plan.Task{Why: plan.WhyDrift, Cause: trigger.Cause{Deleted: true}}, live: stranger, action: events.Recreated,
 		},
+		"DeletedByVidra": {
+			reason: "Vidra had deleted it for another configuration.", live: stranger, action: events.Created,
+			task: plan.Task{Why: plan.WhyChanged, Cause: trigger.Cause{Deleted: true}, Known: &plan.Object{Entry: &v1alpha1.ManagedResourceStatus{UID: "u", Recreated: &v1alpha1.RecreatedStatus{UID: "u"}}}},
+		},
 		"RecreatedByAnotherOwner": {
 			reason: "It was deleted, and another client created it first.", task: plan.Task{Why: plan.WhyDrift, Cause: trigger.Cause{Deleted: true, Found: stranger}},
 			live: stranger, action: events.Recreated,
@@ -102,6 +108,7 @@ func TestDescribe(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			tc.task.Known = cmp.Or(tc.task.Known, &plan.Object{})
 			r := Result{Task: tc.task, Applied: AppliedObject{Live: tc.live, State: trigger.Applied{Digest: trigger.DigestOf(tc.live, ourManager, false, nil)}}}
 			if tc.unknown {
 				r.describe(ourManager, trigger.Applied{}, false)

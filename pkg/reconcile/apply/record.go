@@ -126,7 +126,7 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 			done.End = AsSkipped
 		}
 	case BeingDeleted:
-		byUs := p.known.task.Why == plan.WhyNew || p.known.task.Known.In(v1alpha1.ObjectDeleting)
+		byUs := p.known.task.Why == plan.WhyNew || p.known.task.Known.DeletedByVidra()
 		if byUs && a.Settings.Watched {
 			a.Index.ExpectRemoval(a.Settings.Claimant.Owner, p.known.task.Object.Key) // its end is no drift
 		}

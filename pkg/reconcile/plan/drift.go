@@ -145,6 +145,9 @@ func (s *Settings) Decide(t Task) (policy.Decision, breakglass.Answer) {
 	if exists := t.Cause.Found != nil && t.Why != WhyNew; exists && t.Object.Apply.Leaves() {
 		return policy.OfApply(t.Object.Apply), breakglass.Answer{}
 	}
+	if t.Why == WhyRetry && t.Cause.Found == nil && t.Known.DeletedByVidra() { // no user has deleted it
+		return policy.Decision{}, breakglass.Answer{}
+	}
 	if t.Why == WhyNew || t.Why == WhyChanged || t.Cause.Found == nil {
 		return t.Decision, breakglass.Answer{}
 	}

@@ -120,6 +120,12 @@ func (o *Object) Leave() {
 	o.Problem, o.Refused, o.Drift, o.Entry, o.Unlisted, o.Remarks, o.Foreign = nil, nil, nil, nil, nil, Remarks{Known: true}, true
 }
 
+// DeletedByVidra reports whether Vidra has deleted the object of the inventory, or was about to: it left the manifest, or spec.force has it created again.
+// Its absence is no edit.
+func (o *Object) DeletedByVidra() bool {
+	return o.In(v1alpha1.ObjectDeleting) || o.Entry != nil && o.Entry.Recreated != nil && o.Entry.Recreated.UID == o.Entry.UID
+}
+
 // In reports whether the object is in the inventory in a state.
 func (o *Object) In(state v1alpha1.ObjectState) bool {
 	return o.Entry != nil && o.Entry.State == state

@@ -107,7 +107,8 @@ func Make(in Input) Plan {
 		if !in.all && !drifted {
 			continue
 		}
-		if o.In(v1alpha1.ObjectDeleting) { // Vidra has deleted that one itself
+		deletedByVidra := o.DeletedByVidra()
+		if deletedByVidra {
 			cause, drifted = trigger.Cause{Unsure: true}, false
 		}
 		is := in.preconditions(o)
@@ -133,6 +134,8 @@ func Make(in Input) Plan {
 			}
 			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
+		case deletedByVidra:
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: cause, Decision: is.decision})
 		case drifted:
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Decision: is.decision, Completes: is.completes})
 		case unfinished(entry.State):
@@ -145,10 +148,9 @@ func Make(in Input) Plan {
 	return p
 }
 
-// unfinished reports whether an object in a state has still to be applied. One that is
-// being deleted left the manifest, and is back in it.
+// unfinished reports whether an object in a state has still to be applied.
 func unfinished(state v1alpha1.ObjectState) bool {
-	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed || state == v1alpha1.ObjectDeleting
+	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed
 }
 
 // leftovers are the objects of the inventory that the manifest lacks. An object that waits for its kind is still in the

@@ -112,6 +112,13 @@ func TestMakePlan(t *testing.T) {
 			}, func(p *Input) { p.causes = map[trigger.ObjectKey]trigger.Cause{a.Key: drift} }),
 			apply: []Task{{Object: a, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}}},
 		},
+		"BackWhileReplaced": {
+			reason: "Nor is the one of a deletion for a replacement, if the manifest has the former configuration again.",
+			in: in(map[object.Identity]*v1alpha1.ManagedResourceStatus{
+				a.ID: {State: v1alpha1.ObjectApplied, UID: "1", Recreated: &v1alpha1.RecreatedStatus{Configuration: "other", UID: "1"}}, b.ID: fixture.InState(v1alpha1.ObjectApplied, "2"),
+			}, func(p *Input) { p.causes = map[trigger.ObjectKey]trigger.Cause{a.Key: drift} }),
+			apply: []Task{{Object: a, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}}},
+		},
 		"ChangedWhileDeleted": {
 			reason: "Nor is it with another configuration.",
 			in: in(map[object.Identity]*v1alpha1.ManagedResourceStatus{
