@@ -554,9 +554,11 @@ func TestOtherReferences(t *testing.T) {
 // TestReleasedLabels: a label stays while another owner, or another manager, needs it.
 func TestReleasedLabels(t *testing.T) {
 	t.Parallel()
-	const shard = "vidra/shard-1"
+	const shard = v1alpha1.ShardLabelPrefix + "/shard-1"
 	labelled := func(manager string) *unstructured.Unstructured {
-		return writtenBy(fixture.LiveConfigMap("a", nil, "vidra/web"), manager, `{"f:metadata":{"f:labels":{"f:`+shard+`":{}}}}`)
+		live := writtenBy(fixture.LiveConfigMap("a", nil, "vidra/web"), manager, `{"f:metadata":{"f:labels":{"f:`+shard+`":{}}}}`)
+		live.SetLabels(map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue, shard: ""})
+		return live
 	}
 	shared := fixture.LiveConfigMap("a", nil, "vidra/web", "vidra/shop")
 	cases := map[string]struct {
@@ -566,10 +568,11 @@ func TestReleasedLabels(t *testing.T) {
 		shared bool
 		want   string
 	}{
-		"Alone":      {"It has no owner then.", fixture.LiveConfigMap("a", nil, "vidra/web"), nil, false, `"labels":{"managed-by":null}`},
-		"Shared":     {"The other owner has it watched.", shared, nil, true, ""},
-		"Shard":      {"No other shard needs it.", labelled("vidra/web"), []string{shard}, false, `"labels":{"managed-by":null,"vidra/shard-1":null}`},
-		"OtherShard": {"Another manager set it, too.", labelled("vidra/shop"), []string{shard}, false, `"labels":{"managed-by":null}`},
+		"Alone":       {"It has no owner then.", fixture.LiveConfigMap("a", nil, "vidra/web"), nil, false, `"labels":{"managed-by":null}`},
+		"Shared":      {"The other owner has it watched.", shared, nil, true, ""},
+		"Shard":       {"No other shard needs it.", labelled("vidra/web"), []string{shard}, false, `"labels":{"managed-by":null,"` + shard + `":null}`},
+		"FormerShard": {"The VidraResource has just left the shard.", labelled("vidra/web"), nil, false, `"labels":{"managed-by":null,"` + shard + `":null}`},
+		"OtherShard":  {"Another manager set it, too.", labelled("vidra/shop"), []string{shard}, false, `"labels":{"managed-by":null}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,9 +25,9 @@ func (a *Remover) release(ctx context.Context, key trigger.ObjectKey, live *unst
 	metadata["managedFields"] = ownership.Without(live, a.Applier.Settings.Claimant.Manager)
 	others, err := a.Applier.Finder.AllOwners(ctx, key, live)
 	labels := map[string]any{}
-	for _, shard := range a.Applier.Settings.Claimant.ShardLabels {
-		if ownership.OnlyLabelledBy(live, shard, a.Applier.Settings.Claimant.Manager) {
-			labels[shard] = nil
+	for key := range live.GetLabels() { // the VidraResource may have left a shard
+		if a.Applier.Settings.Claimant.Installation.IsShardLabel(key) && ownership.OnlyLabelledBy(live, key, a.Applier.Settings.Claimant.Manager) {
+			labels[key] = nil
 		}
 	}
 	if err == nil && len(others) == 0 {
