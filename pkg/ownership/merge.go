@@ -102,14 +102,17 @@ func mergeList(live any, conf []any, all, ours *fieldpath.Set) any {
 	}
 	var merged []any
 	taken := map[int]bool{}
+	configuration := node{live: conf}
 	for _, item := range items {
 		element, known := elementIn(all, item)
-		i := -1
+		i, configured := 0, false
 		if known {
-			i = slices.IndexFunc(conf, func(c any) bool { return selects(element, c) || maySelect(element, c) })
+			if i, configured = configuration.place(conf, element); !configured {
+				i, configured = placeOfDefaulted(conf, element)
+			}
 		}
 		switch {
-		case i >= 0 && !taken[i]:
+		case configured && !taken[i]:
 			taken[i] = true
 			merged = append(merged, mergeValue(item, conf[i], all.WithPrefix(element), ours.WithPrefix(element)))
 		case known && ours.Members.Has(element):

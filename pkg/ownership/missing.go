@@ -86,10 +86,11 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 			p.dropped = droppedFields(conf, fields, ours)
 		}
 	case []any:
-		list := node{live: live}
+		list, configured := node{live: live}, node{live: conf}
 		names, set := listOf(all)
-		for _, item := range conf {
-			element := s.elementOf(item, names, set, ours, &list)
+		for i, item := range conf {
+			isOther := func(element fieldpath.PathElement) bool { return configured.isOther(element, i) }
+			element := s.elementOf(item, names, set, ours, &list, isOther)
 			if element == nil {
 				p.here = p.here || names != nil || set || isEmpty(live)
 				s.loseUnidentified(item, names, path)
@@ -169,8 +170,8 @@ func listOf(all *fieldpath.Set) (names []string, set bool) {
 
 // elementOf returns the element that selects an item of the configuration in a list; nil if
 // the configuration lacks all its keys, so that their defaults are unknown, and
-// nothing like it is ours.
-func (s *search) elementOf(item any, names []string, set bool, ours *fieldpath.Set, live *node) *fieldpath.PathElement {
+// nothing like it is ours. isOther reports whether an element selects another item of the configuration.
+func (s *search) elementOf(item any, names []string, set bool, ours *fieldpath.Set, live *node, isOther func(fieldpath.PathElement) bool) *fieldpath.PathElement {
 	if set {
 		v := value.NewValueInterface(item)
 		return &fieldpath.PathElement{Value: &v}
@@ -184,7 +185,7 @@ func (s *search) elementOf(item any, names []string, set bool, ours *fieldpath.S
 	}
 	for _, matches := range []func(fieldpath.PathElement, any) bool{selects, maySelect} {
 		for _, element := range elements(ours) {
-			if matches(element, item) {
+			if matches(element, item) && !isOther(element) {
 				return &element
 			}
 		}
@@ -196,7 +197,7 @@ func (s *search) elementOf(item any, names []string, set bool, ours *fieldpath.S
 	for _, found := range items { // whose it was is not known: what looks like it counts
 		m, _ := found.(map[string]any)
 		key := keyIn(m, names)
-		if element := (fieldpath.PathElement{Key: &key}); maySelect(element, item) {
+		if element := (fieldpath.PathElement{Key: &key}); maySelect(element, item) && !isOther(element) {
 			return &element
 		}
 	}

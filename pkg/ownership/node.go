@@ -122,13 +122,25 @@ func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child 
 	list, _ := n.live.([]any)
 	i, found := n.place(list, element)
 	if !found && defaulted {
-		i = slices.IndexFunc(list, func(item any) bool { return maySelect(element, item) })
-		found = i >= 0
+		i, found = placeOfDefaulted(list, element)
 	}
 	if !found {
 		return &node{}, "", false
 	}
 	return &node{live: list[i]}, strconv.Itoa(i), true
+}
+
+// placeOfDefaulted is place for an item of a configuration that may leave out keys with a default.
+func placeOfDefaulted(list []any, element fieldpath.PathElement) (i int, found bool) {
+	i = slices.IndexFunc(list, func(item any) bool { return maySelect(element, item) })
+	return i, i >= 0
+}
+
+// isOther reports whether element is the key of an item of a list other than the item i, which leaves out keys with a default.
+func (n *node) isOther(element fieldpath.PathElement, i int) bool {
+	list, _ := n.live.([]any)
+	at, found := n.place(list, element)
+	return found && at != i
 }
 
 // selects reports whether element is the key of item, or in a set its value.
@@ -155,12 +167,24 @@ func sameKey(got any, want value.Value) bool {
 }
 
 // configuredKey is configured for the key of a tree. The API server writes the defaults of the keys that an item leaves out into it.
-func (n *node) configuredKey(key string) (child *node, token string, found bool) {
+func (n *node) configuredKey(key string, defaulted bool) (child *node, token string, found bool) {
 	element, err := fieldpath.DeserializePathElement(key)
 	if err != nil { // "." is none
 		return nil, "", false
 	}
-	return n.configured(element, true)
+	return n.configured(element, defaulted)
+}
+
+// defaultedItems counts the items of a configuration that the key of a tree may select.
+func (n *node) defaultedItems(key string) (count int) {
+	list, _ := n.live.([]any)
+	element, err := fieldpath.DeserializePathElement(key)
+	for _, item := range list {
+		if err == nil && maySelect(element, item) {
+			count++
+		}
+	}
+	return count
 }
 
 // maySelect is like selects, for an item that may omit keys with a default.

@@ -11,28 +11,31 @@ import (
 )
 
 // SetBy lists the fields of an applied configuration that other managers own in obj, each as the names and indexes that lead
-// to it. The keys that identify an item of a list are left out.
-func SetBy(obj *unstructured.Unstructured, managers []string, configuration map[string]any) [][]string {
+// to it. The keys that identify an item of a list are left out. whole is the object after an apply of the configuration by manager: it has
+// the keys with defaults that items of the configuration leave out.
+func SetBy(obj *unstructured.Unstructured, managers []string, configuration map[string]any, whole *unstructured.Unstructured, manager string) [][]string {
 	var paths [][]string
+	ours := applied(whole, manager)
 	for r := range records(obj) {
 		if slices.Contains(managers, r.text("manager")) {
-			paths = appendSet(paths, r.fields(), &node{live: configuration}, nil, nil)
+			paths = appendSet(paths, r.fields(), ours, &node{live: configuration}, nil, nil)
 		}
 	}
 	return paths
 }
 
-// appendSet appends the leaves of fields that configuration has. keys are the names of the fields that identify it in its
-// list.
-func appendSet(paths [][]string, fields fieldsV1, configuration *node, at []string, keys []string) [][]string {
+// appendSet appends the leaves of fields that configuration has. ours are its own fields. keys are the names of the fields that identify it
+// in its list.
+func appendSet(paths [][]string, fields, ours fieldsV1, configuration *node, at []string, keys []string) [][]string {
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		child, token, found := configuration.configuredKey(key)
+		below, isOurs := ours[key].(map[string]any)
+		child, token, found := configuration.configuredKey(key, isOurs)
 		if !found || slices.Contains(keys, token) {
 			continue
 		}
 		path := append(slices.Clone(at), token)
 		if sub, _ := fields[key].(map[string]any); len(sub) > 0 {
-			paths = appendSet(paths, sub, child, path, keysOf(key))
+			paths = appendSet(paths, sub, below, child, path, keysOf(key))
 		} else {
 			paths = append(paths, path)
 		}
@@ -61,7 +64,7 @@ func Whole(obj *unstructured.Unstructured, manager string, configuration map[str
 		var sub fieldsV1
 		owned := false
 		for key := range fields {
-			if child, name, found := at.configuredKey(key); found && name == token {
+			if child, name, found := at.configuredKey(key, true); found && name == token {
 				sub, _ = fields[key].(map[string]any)
 				at, owned = child, true
 				break
@@ -104,8 +107,11 @@ func ReleaseFields(obj *unstructured.Unstructured, manager string, before, after
 // releaseFields removes from fields the paths of before that after lacks.
 func releaseFields(fields fieldsV1, before, after *node) (released bool) {
 	for key := range maps.Clone(fields) {
-		was, _, had := before.configuredKey(key)
-		is, _, has := after.configuredKey(key)
+		was, _, had := before.configuredKey(key, true)
+		is, _, has := after.configuredKey(key, false)
+		if !has && before.defaultedItems(key) == after.defaultedItems(key) { // otherwise the item itself is released
+			is, _, has = after.configuredKey(key, true)
+		}
 		sub, _ := fields[key].(map[string]any)
 		switch {
 		case had && !has:

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -80,14 +81,14 @@ func TestSetBy(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"side"},{"name":"web","image":"web:1"}]}}}}`), &configuration))
 	obj := widget(t, `"spec":{}`, ours(both), theirs("kubectl-edit", both), theirs("other", `{"f:spec":{"f:replicas":{}}}`))
 	want := [][]string{{"spec", "replicas"}, {"spec", "template", "spec", "containers", "1", "image"}}
-	require.Equal(t, want, SetBy(obj, []string{"kubectl-edit"}, configuration), "the key of an item is left out, and so is a field that only the object has")
-	require.Equal(t, append(want, want[0]), SetBy(obj, []string{"kubectl-edit", "other"}, configuration))
-	require.Empty(t, SetBy(obj, []string{"none"}, configuration))
+	require.Equal(t, want, SetBy(obj, []string{"kubectl-edit"}, configuration, obj, manager), "the key of an item is left out, and so is a field that only the object has")
+	require.Equal(t, append(want, want[0]), SetBy(obj, []string{"kubectl-edit", "other"}, configuration, obj, manager))
+	require.Empty(t, SetBy(obj, []string{"none"}, configuration, obj, manager))
 	require.Equal(t, [][]string{{"spec", "list", "0"}}, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:list":{"i:0":{},"i:1":{},"i:-1":{}}}}`)), []string{"old"},
-		map[string]any{"spec": map[string]any{"list": []any{"a"}}}), "an item by its index")
+		map[string]any{"spec": map[string]any{"list": []any{"a"}}}, obj, manager), "an item by its index")
 	parts := map[string]any{"spec": map[string]any{"parts": []any{map[string]any{"size": int64(1)}}}}
-	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{"f:size":{}}}}}`)), []string{"old"}, parts), "an item without any of the keys")
-	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"v:\"a\"":{}}}}`)), []string{"old"}, parts), "an item of a set")
+	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{"f:size":{}}}}}`)), []string{"old"}, parts, obj, manager), "an item without any of the keys")
+	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"v:\"a\"":{}}}}`)), []string{"old"}, parts, obj, manager), "an item of a set")
 }
 
 // TestWhole cuts a path at the first part that the manager owns as a whole.
@@ -141,5 +142,44 @@ func TestTransfer(t *testing.T) {
 			require.JSONEq(t, "["+strings.Join(tc.want, ",")+"]", string(list), tc.reason)
 			require.Equal(t, widget(t, `"data":{}`, tc.have...), obj, "the object is not modified")
 		})
+	}
+}
+
+// TestReleaseDefaultedKeys releases items of a list, one of which leaves out a key with a default.
+func TestReleaseDefaultedKeys(t *testing.T) {
+	t.Parallel()
+	const tcp, udp = `"k:{\"port\":53,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:port":{}}`, `"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{},"f:name":{},"f:port":{},"f:protocol":{}}`
+	const plain, whole = `{"name":"a","port":53}`, `{"name":"b","port":53,"protocol":"UDP"}`
+	tests := map[string]struct{ reason, before, after, fields, want string }{
+		"WithAllKeys":    {"The item that stays is another one.", plain + "," + whole, plain, tcp + "," + udp, tcp},
+		"WithoutAKey":    {"The other way round.", plain + "," + whole, whole, tcp + "," + udp, udp},
+		"FieldOfTheItem": {"The item with a default stays.", plain + "," + whole, `{"port":53},` + whole, tcp + "," + udp, strings.Replace(tcp, `"f:name":{},`, "", 1) + "," + udp},
+		"Key":            {"The item stays without its key.", whole, `{"name":"b","port":53}`, udp, strings.Replace(udp, `,"f:protocol":{}`, "", 1)},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			configuration := func(items string) map[string]any {
+				return object(t, `{"apiVersion":"v1","kind":"Service","spec":{"ports":[`+items+`]}}`).Object
+			}
+			fields := func(items string) string { return ours(`{"f:spec":{"f:ports":{` + items + `}}}`) }
+			managedFields, released := ReleaseFields(widget(t, `"spec":{}`, fields(tt.fields)), manager, configuration(tt.before), configuration(tt.after))
+			require.True(t, released)
+			text, err := json.Marshal(managedFields)
+			require.NoError(t, err)
+			require.JSONEq(t, "["+fields(tt.want)+"]", string(text), tt.reason)
+		})
+	}
+}
+
+// TestSetByDefaultedKeys: the item of another manager is not the one that leaves out a key with a default.
+func TestSetByDefaultedKeys(t *testing.T) {
+	t.Parallel()
+	const item = `{"f:spec":{"f:ports":{"k:{\"port\":53,\"protocol\":\"%s\"}":{".":{},"f:name":{},"f:port":{}}}}}`
+	configuration := object(t, `{"apiVersion":"v1","kind":"Service","spec":{"ports":[{"name":"a","port":53}]}}`).Object
+	whole := widget(t, `"spec":{}`, ours(fmt.Sprintf(item, "TCP")))
+	for protocol, want := range map[string][][]string{"TCP": {{"spec", "ports", "0", "name"}}, "UDP": nil} {
+		obj := widget(t, `"spec":{}`, theirs("mesh", fmt.Sprintf(item, protocol)))
+		require.Equal(t, want, SetBy(obj, []string{"mesh"}, configuration, whole, manager), protocol)
 	}
 }

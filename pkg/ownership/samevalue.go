@@ -18,23 +18,24 @@ func SameValue(live *unstructured.Unstructured, manager, field string, a, b *uns
 		if path.String() != field {
 			return
 		}
-		one, inA := valueAt(a.Object, path)
-		other, inB := valueAt(b.Object, path)
+		one, inA := configuredAt(a.Object, path)
+		other, inB := configuredAt(b.Object, path)
 		same = same || inA && inB && reflect.DeepEqual(one, other)
 	})
 	return same
 }
 
-// valueAt returns the value at a path.
-func valueAt(value any, path fieldpath.Path) (any, bool) {
+// configuredAt returns the value of a configuration at a path. Items of lists may leave out keys with a default.
+func configuredAt(configuration any, path fieldpath.Path) (any, bool) {
+	at := &node{live: configuration}
 	for _, element := range path {
-		child, found := (&node{live: value}).child(element)
+		child, _, found := at.configured(element, true)
 		if !found {
 			return nil, false
 		}
-		value = child
+		at = child
 	}
-	return value, true
+	return at.live, true
 }
 
 // Disagreement returns the path of a field with different values in two configurations; false if there is none. Fields that

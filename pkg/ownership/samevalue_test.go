@@ -10,7 +10,7 @@ import (
 
 func TestSameValue(t *testing.T) {
 	t.Parallel()
-	const fields = `{"f:data":{"f:a":{},"f:b":{}},"f:list":{"k:{\"name\":\"x\"}":{".":{},"f:v":{}}}}`
+	const fields = `{"f:data":{"f:a":{},"f:b":{}},"f:list":{"k:{\"name\":\"x\"}":{".":{},"f:v":{}},"k:{\"name\":\"x\",\"protocol\":\"TCP\"}":{".":{},"f:v":{}}}}`
 	of := func(a, v any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"data": map[string]any{"a": a}, "list": []any{map[string]any{"name": "w"}, map[string]any{"name": "x", "v": v}},
@@ -36,6 +36,7 @@ func TestSameValue(t *testing.T) {
 		"Status":  {"the manager applied it to a subresource", "vidra/three", ".data.a", of("2", "2"), of("2", "2"), false},
 		"Nothing": {"the entry has no fields", "vidra/four", ".data.a", of("2", "2"), of("2", "2"), false},
 		"Null":    {"one has no value, and the other lacks the field", "vidra/one", ".data.a", of(nil, "2"), &unstructured.Unstructured{Object: map[string]any{}}, false},
+		"Default": {"an item that leaves out a key with a default", "vidra/one", `.list[name="x",protocol="TCP"].v`, of("2", "2"), of("3", "2"), true},
 		"Update":  {"the manager did not apply it", "vidra/two", ".data.a", of("2", "2"), of("2", "2"), false},
 	}
 	for name, tc := range cases {

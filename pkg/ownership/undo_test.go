@@ -80,6 +80,15 @@ func TestAdded(t *testing.T) {
 				theirs("kubectl-edit", `{"f:spec":{"f:ports":{"k:{\"port\":81,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:protocol":{}}}}}`),
 			},
 		},
+		"DefaultedKeyBesideAnother": {
+			reason: "An item with all its keys is not the one that leaves out a key.", configuration: `"spec":{"ports":[{"port":53},{"port":53,"protocol":"UDP"}]}`,
+			found: `"spec":{"ports":[{"port":5353,"protocol":"TCP"},{"port":53,"protocol":"UDP"}]}`,
+			managed: []string{
+				ours(`{"f:spec":{"f:ports":{"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{},"f:port":{},"f:protocol":{}}}}}`),
+				theirs("kubectl-edit", `{"f:spec":{"f:ports":{"k:{\"port\":5353,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`),
+			},
+			want: []string{`spec.ports[port=5353,protocol="TCP"]`},
+		},
 		"ZeroKey": {
 			reason: "The server leaves out a key whose default is empty.", configuration: `"spec":{"secrets":[{"name":"a"}]}`, found: `"spec":{"secrets":[{}]}`,
 			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), theirs("node-fetch", `{"f:spec":{"f:secrets":{"k:{\"name\":\"\"}":{}}}}`)},

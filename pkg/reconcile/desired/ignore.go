@@ -226,7 +226,7 @@ func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured,
 		paths = append(paths, ownership.Whole(whole, manager, full, path))
 	}
 	for _, m := range ign.managed {
-		for _, path := range ownership.SetBy(live, m.managers, full) {
+		for _, path := range ownership.SetBy(live, m.managers, full, whole, manager) {
 			if len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool {
 				return isBelow(path, ownership.Whole(whole, manager, full, above))
 			}) {
