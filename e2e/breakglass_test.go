@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -219,4 +220,41 @@ func TestBreakGlassNeedsAReason(t *testing.T) {
 	require.NoError(t, mergePatch(page, `{"metadata":{"annotations":{%q:"tomorrow"}},"data":{"greeting":"hotfix"}}`, v1alpha1.BreakGlassUntilAnnotation))
 	awaitEvent(t, v, corev1.EventTypeNormal, "DriftCorrected", "Restore", "data.greeting", "RFC 3339", "tomorrow")
 	awaitInOrder(t, ns, page)
+}
+
+// TestBreakGlassWithoutTheLabel replaces an object by one without the label by which it is watched, as of a file that was exported or comes from a repository.
+// Its annotations count: the request, and the end of an exemption.
+func TestBreakGlassWithoutTheLabel(t *testing.T) {
+	t.Parallel()
+	t.Run("Request", func(t *testing.T) {
+		t.Parallel()
+		ns := newNamespace(t)
+		newVidraResource(t, ns, configMap("page", "hello"), func(v *v1alpha1.VidraResource) { v.Spec.Interval = &metav1.Duration{Duration: 10 * time.Second} })
+		v := awaitReady(t, ns)
+		page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+		replaced := page.DeepCopy()
+		replaced.SetLabels(nil)
+		replaced.SetAnnotations(map[string]string{v1alpha1.BreakGlassUntilAnnotation: in(time.Hour), v1alpha1.BreakGlassReasonAnnotation: "incident 42"})
+		require.NoError(t, unstructured.SetNestedField(replaced.Object, "hotfix", "data", "greeting"))
+		require.NoError(t, admin.Update(t.Context(), replaced, client.FieldOwner(person)))
+		awaitEvent(t, v, corev1.EventTypeNormal, "BreakGlassAccepted", "Exempt", "incident 42")
+		awaitNotReady(t, ns, v1alpha1.ReasonDriftDetected, "data.greeting", "managed-by", "incident 42")
+		require.Equal(t, "hotfix", greeting(t, page))
+		require.NoError(t, mergePatch(page, `{"metadata":{"annotations":null}}`)) // no watch shows it
+		awaitInOrder(t, ns, page)
+		awaitAnswer(t, ns, page, v1alpha1.BreakGlassEnded, "its annotations are gone")
+	})
+	t.Run("End", func(t *testing.T) {
+		t.Parallel()
+		ns := newNamespace(t)
+		newVidraResource(t, ns, configMap("page", "hello"))
+		awaitReady(t, ns)
+		page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+		annotate(t, page, in(time.Hour), "incident 42")
+		awaitAnswer(t, ns, page, v1alpha1.BreakGlassAccepted, "incident 42")
+		require.NoError(t, mergePatch(page, `{"metadata":{"labels":null,"annotations":null},"data":{"greeting":"hotfix"}}`))
+		awaitInOrder(t, ns, page)
+		awaitReady(t, ns)
+		awaitAnswer(t, ns, page, v1alpha1.BreakGlassEnded, "its annotations are gone")
+	})
 }

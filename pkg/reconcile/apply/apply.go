@@ -166,8 +166,14 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	if !k.asExpected && found != nil && found.GetDeletionTimestamp() != nil {
 		return k, nil
 	}
-	k.task.Decision, k.glass = a.Settings.Decide(k.task)
 	var err error
+	if found == nil && !t.Decision.Reverts() && !t.Decision.Silent { // an object without its label looks deleted
+		if found, err = a.Get(ctx, t.Object.Key); err != nil {
+			return k, err
+		}
+		k.task.Cause.Found = found
+	}
+	k.task.Decision, k.glass = a.Settings.Decide(k.task)
 	if k.task.Decision.Reverts() && !k.asExpected && a.losesLabel(k) {
 		k.asExpected, err = a.LeftShard(ctx)
 	}
@@ -176,8 +182,6 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	}
 	switch {
 	case err != nil, k.asExpected, found != nil:
-	case !k.task.Decision.Reverts() && !k.task.Decision.Silent: // an object without its label looks deleted
-		k.task.Cause.Found, err = a.Get(ctx, t.Object.Key)
 	case k.task.Decision.Reverts() && !k.task.Cause.Deleted && !k.unmet() && (t.Object.Ignored != nil || t.Why != plan.WhyDrift && t.Object.MayRelease()):
 		k.base, err = a.Get(ctx, t.Object.Key)
 	}

@@ -110,6 +110,11 @@ func (p *procedure) run(ctx context.Context) {
 		p.observe(ctx)
 	default:
 		live, err := p.converge(ctx)
+		if errors.Is(err, errExempt) {
+			p.outcome.end = Observed
+			p.observe(ctx)
+			return
+		}
 		if p.replaceable(err) && p.known.task.Why != plan.WhyDrift {
 			live, err = p.withoutDefaults(ctx, err)
 		}
@@ -144,6 +149,9 @@ func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructur
 // ErrForeign is the end of a task about an object that another client created, and that stays as it is by the annotation in
 // the manifest.
 var ErrForeign = errors.New("it exists, and its annotation " + v1alpha1.ApplyAnnotation + " has Vidra change nothing of it")
+
+// errExempt is the end of the creation of an object that exists without its label, and whose annotations exempt it.
+var errExempt = errors.New("its annotations exempt it")
 
 // finish follows the apply that brought the object to its configuration.
 func (p *procedure) finish(ctx context.Context, live *unstructured.Unstructured) (_ *unstructured.Unstructured, err error) {
@@ -186,6 +194,11 @@ func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, err
 		return nil, err
 	}
 	p.known.task.Cause.Found = found
+	if !p.known.task.Object.Apply.Leaves() {
+		if p.known.task.Decision, p.known.glass = p.known.settings.Decide(p.known.task); !p.known.task.Decision.Reverts() {
+			return nil, errExempt
+		}
+	}
 	return p.change(ctx)
 }
 

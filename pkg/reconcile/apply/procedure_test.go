@@ -34,6 +34,8 @@ func TestProcedure(t *testing.T) {
 	raced := versionOf(t, "8", `"x":"1","y":"1","w":"1"`, xy, `"f:w":{}`)
 	unlabelled := edited.DeepCopy()
 	unlabelled.SetLabels(nil)
+	exempt := unlabelled.DeepCopy()
+	exempt.SetAnnotations(map[string]string{v1alpha1.BreakGlassUntilAnnotation: time.Now().Add(time.Hour).Format(time.RFC3339), v1alpha1.BreakGlassReasonAnnotation: "incident"})
 	terminating := wanted.DeepCopy()
 	terminating.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 	cleared := structural.DeepCopy()
@@ -166,6 +168,12 @@ func TestProcedure(t *testing.T) {
 		"LabelLost": {
 			reason: "What lost its label is there.", known: []func(*known){deleted},
 			answers: []answer{{err: stale}, {live: unlabelled}, {live: wanted}}, calls: "apply get apply", end: Applied,
+		},
+		"LostLabelExempt": {
+			reason: "The annotations of an object without its label exempt it.", known: []func(*known){deleted, func(k *known) {
+				k.settings.MaxBreakGlass, k.settings.GlassRoom = 2*time.Hour, func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(nil) }
+			}},
+			answers: []answer{{err: stale}, {live: exempt}, {live: wanted}}, calls: "apply get tryApply", end: Observed,
 		},
 		"Unreadable": {
 			reason: "What server-side apply cannot read is there, too.", known: []func(*known){deleted},

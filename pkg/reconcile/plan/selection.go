@@ -36,10 +36,12 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 	for _, o := range p.State.Objects.Manifest {
 		d := o.Desired
 		heals := (o.Turn.Healing() || healed[d.Key]) && !p.State.Inherited.Unjudged // otherwise the status would lose the additions in it that stay
-		if _, seen := causes[d.Key]; seen || heals || o.Drift != nil && !o.Drift.Unobserved && p.Settings.Watched {
-			continue // its events report what becomes of it
-		}
 		obj, found, synced := p.stored(d.Key)
+		left := o.Drift != nil && !o.Drift.Unobserved && p.Settings.Watched
+		unlabelled := left && !o.Drift.Deleted && synced && !found
+		if _, seen := causes[d.Key]; seen || heals || left && !(unlabelled && p.Scope.Resync) {
+			continue // its events report what becomes of it, unless it has lost its label
+		}
 		unsynced = unsynced || p.Settings.Watched && !synced
 		if synced && !found && p.Settings.Watched && o.absenceExpected(p.Scope.Resync) {
 			continue
