@@ -176,7 +176,9 @@ type Variables struct {
 
 // SecretIn reports whether a text may use one of the variables that come from Secrets.
 func (v Variables) SecretIn(text string) bool {
-	return slices.ContainsFunc(v.Secret, func(name string) bool { return strings.Contains(text, "${"+name) })
+	return slices.ContainsFunc(v.Secret, func(name string) bool {
+		return strings.Contains(text, "${"+name) || strings.Contains(text, "${#"+name) // its length
+	})
 }
 
 // Error is the error of a read of an object.

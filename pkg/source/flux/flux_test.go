@@ -287,10 +287,13 @@ func TestReadPath(t *testing.T) {
 func TestSecretVariables(t *testing.T) {
 	t.Parallel()
 	vars := source.Variables{Values: map[string]string{"password": "hunter2", "who": "world"}, Secret: []string{"password"}}
-	texts, err := readPath(t.Context(), nil, files(t, map[string]string{"a.yaml": cm("a", "${who}"), "b.yaml": cm("b", `"${password}"`)}), "", &v1alpha1.Kustomize{}, vars)
+	texts, err := readPath(t.Context(), nil, files(t, map[string]string{
+		"a.yaml": cm("a", "${who}"), "b.yaml": cm("b", `"${password}"`), "c.yaml": cm("c", `"${#password}"`), "d.yaml": cm("d", `"${who:=${password}}"`),
+	}), "", &v1alpha1.Kustomize{}, vars)
 	require.NoError(t, err)
-	require.False(t, texts[0].Sensitive)
-	require.True(t, texts[1].Sensitive)
+	for i, sensitive := range []bool{false, true, true, true} {
+		require.Equal(t, sensitive, texts[i].Sensitive, texts[i].Text)
+	}
 	vars.Values["password"] = "hunter2: {"
 	_, err = readPath(t.Context(), nil, files(t, map[string]string{"b.yaml": cm("b", "${password}")}), "", &v1alpha1.Kustomize{}, vars)
 	require.ErrorContains(t, err, "withheld")
