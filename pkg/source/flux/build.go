@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
@@ -253,7 +255,10 @@ func (f *parsedFiles) textOf(res *resource.Resource, own bool, settings unstruct
 	if len(vars.Values) > 0 {
 		made.Sensitive = vars.SecretIn(string(before))
 		substituted, err := kustomize.SubstituteVariables(context.Background(), nil, settings, res, kustomize.SubstituteWithDryRun(true))
-		if err != nil && made.Sensitive { // the error may quote it
+		if name := unfitVariable(vars); err != nil && name != "" {
+			return made, fmt.Errorf("%s: no variable can be substituted, because of the name %q: remove it from spec.kustomize.substitute, or from the ConfigMap or Secret in "+
+				"spec.kustomize.substituteFrom. A name has letters, digits and _, and does not begin with a digit", made.Label, display.Truncate(name, 100))
+		} else if err != nil && made.Sensitive { // the error may quote it
 			return made, fmt.Errorf("%s: variables cannot be substituted in %s %s (the reason is withheld, because it may quote a Secret)", made.Label, res.GetKind(), res.GetName())
 		} else if err != nil {
 			return made, fmt.Errorf("%s: variables cannot be substituted in %s %s: %s", made.Label, res.GetKind(), res.GetName(), ReasonOf(err))
@@ -270,6 +275,19 @@ func (f *parsedFiles) textOf(res *resource.Resource, own bool, settings unstruct
 	text, err := res.AsYAML()
 	made.Text = string(text)
 	return made, err
+}
+
+// variableName matches the names of variables. With another name among them, none is substituted.
+var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
+
+// unfitVariable returns the first of the names that no variable may have; empty if there is none.
+func unfitVariable(vars source.Variables) string {
+	for _, name := range slices.Sorted(maps.Keys(vars.Values)) {
+		if !variableName.MatchString(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // grown returns how many bytes a text has at most when variables are substituted; 0 if none are.

@@ -300,6 +300,18 @@ func TestSecretVariables(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter2")
 }
 
+// TestVariableNames: a key of a ConfigMap or Secret that can name no variable is in the error, as no file shows it.
+func TestVariableNames(t *testing.T) {
+	t.Parallel()
+	vars := source.Variables{Values: map[string]string{"who": "world", "ca.crt": "hunter2"}, Secret: []string{"ca.crt", "who"}}
+	for _, value := range []string{"${who}", "plain"} {
+		_, err := readPath(t.Context(), nil, files(t, map[string]string{"a.yaml": cm("a", value)}), "", &v1alpha1.Kustomize{}, vars)
+		require.ErrorContains(t, err, `"ca.crt"`)
+		require.ErrorContains(t, err, "spec.kustomize.substituteFrom")
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+}
+
 // TestRefusedPaths: a kustomization reads nothing outside of the artifact, sends no request and starts no program.
 func TestRefusedPaths(t *testing.T) {
 	t.Parallel()
