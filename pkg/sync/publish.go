@@ -47,6 +47,9 @@ type published struct {
 // sum is the digest without its algorithm, as the store has it.
 func (p published) sum() string { return strings.TrimPrefix(p.Digest, digestPrefix) }
 
+// digestIn returns the digest in a revision, which follows a branch with any characters; empty without one.
+func digestIn(revision string) string { return revision[strings.LastIndex(revision, "@")+1:] }
+
 // refusedPublication returns the error of artifacts that cannot be published.
 func refusedPublication(reason, format string, args ...any) error {
 	return &infrahub.Error{Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -65,7 +68,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 	}
 	before := publishedIn(live)
 	if before.Digest == "" { // the ExternalArtifact was deleted, or lost its status: the consumers have the objects all the same
-		_, before.Digest, _ = strings.Cut(r.is.Status.PublishedRevision, "@")
+		before.Digest = digestIn(r.is.Status.PublishedRevision)
 	}
 	id := r.publicationID(artifacts)
 	if id != "" && id == r.session.publicationID && before != (published{}) && before == r.session.published {

@@ -423,6 +423,13 @@ func TestExternalArtifactOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, "is not of this InfrahubSync")
 }
 
+// TestDigestIn: the name of a branch may have the character that separates it from the digest.
+func TestDigestIn(t *testing.T) {
+	for revision, want := range map[string]string{"": "", "main@sha256:1": "sha256:1", "fix@2@sha256:1": "sha256:1", "@@sha256:1": "sha256:1"} {
+		require.Equal(t, want, digestIn(revision), revision)
+	}
+}
+
 // refusedSecrets are Secrets whose creation a webhook refuses.
 type refusedSecrets struct{ typedcorev1.SecretInterface }
 
