@@ -57,6 +57,14 @@ func Status(err apierrors.APIStatus) Fault {
 	}}
 }
 
+// Text answers with a code and a text, as a proxy does that finds no API server. The request does not reach the server.
+func Text(code int, text string) Fault {
+	return Fault{instead: func(w http.ResponseWriter, _ *http.Request, _ *Rule) bool {
+		http.Error(w, text, code)
+		return true
+	}}
+}
+
 // Stall leaves the request without an answer until the client gives up. When
 // the rule is removed first, the request is passed on and gets its answer late.
 func Stall() Fault {

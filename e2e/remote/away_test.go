@@ -8,9 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
 // TestRemoteGoesAwayAndComesBack changes objects where no watch sees it.
@@ -94,6 +97,35 @@ func TestF30DestinationIsAway(t *testing.T) {
 	require.False(t, there.Exists(t, configMap(d.name, waits+"-1")))
 	require.False(t, there.Exists(t, configMap(d.name, waits+"-2")))
 	require.Equal(t, "hello", there.says(t, d.name, leaves+"-1"), "unmanaged objects stay")
+}
+
+// TestUnroutedDestination deletes a VidraResource, and changes another one, while a proxy in front of the destination answers each request with
+// 404, as without a route to the API server: no kind is gone for that, and no object is forgotten.
+func TestUnroutedDestination(t *testing.T) {
+	t.Parallel()
+	const longer = 2 * plan.KindGoneTimeout
+	d, proxy := newDestination(t)
+	deleted, changed := d.name+"-deleted", d.name+"-changed"
+	for _, owner := range []string{deleted, changed} {
+		newVidraResource(t, d.url(), d.name, manifests(greeting(owner+"-1", "hello"), greeting(owner+"-2", "hello")), named(owner))
+		awaitReady(t, owner)
+	}
+	rule := proxy.Inject(faultproxy.Match{}, faultproxy.Text(http.StatusNotFound, "404 page not found"))
+	proxy.Down()
+	require.NoError(t, proxy.Up()) // the connections of before are cut
+	remove(t, getVidraResource(t, deleted))
+	setManifest(t, changed, greeting(changed+"-1", "hi"))
+	require.Never(t, func() bool {
+		return !here.Exists(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: deleted}}) || len(getVidraResource(t, changed).Status.ManagedResources) < 2
+	}, longer, 10*poll, "nothing is forgotten")
+	awaitUnreachable(t, deleted, "it answers 404", "its objects (2)")
+	awaitUnreachable(t, changed, "it answers 404")
+	rule.Remove()
+	here.AwaitGone(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: deleted}})
+	require.False(t, there.Exists(t, configMap(d.name, deleted+"-1")))
+	require.False(t, there.Exists(t, configMap(d.name, deleted+"-2")))
+	there.awaitSays(t, d.name, changed+"-1", "hi")
+	there.AwaitGone(t, configMap(d.name, changed+"-2"))
 }
 
 // TestF30DestinationIsGoneForGood deletes VidraResources whose kubeconfig is gone: one

@@ -1,14 +1,18 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"syscall"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Advice to the user about a failure.
@@ -30,8 +34,10 @@ type failure struct {
 	reason, advice string
 	// partial is whether the failure may affect only some requests: an API server that cannot
 	// reach the server of an aggregated group gives the same answer as a proxy that cannot
-	// reach the API server.
+	// reach the API server, and so does one that serves no such group.
 	partial bool
+	// unrouted reports an answer that isUnrouted.
+	unrouted bool
 }
 
 // failureOf returns the failure that the answer to a request shows, which was sent with the
@@ -50,8 +56,29 @@ func failureOf(response *http.Response, err error, secret string) *failure {
 	case response.StatusCode == http.StatusBadGateway, response.StatusCode == http.StatusServiceUnavailable,
 		response.StatusCode == http.StatusGatewayTimeout:
 		return &failure{reason: fmt.Sprintf("it answers %d", response.StatusCode), advice: adviceProxy, partial: true}
+	case isUnrouted(response):
+		return &failure{reason: "it answers 404", advice: adviceProxy, partial: true, unrouted: true}
 	}
 	return nil
+}
+
+// maxStatus is how much of an answer is read to find out whether it is a Status.
+const maxStatus = 64 << 10
+
+// isUnrouted reports whether an answer is a 404 without a Status: of an API server that serves no such group, or of a proxy without an API
+// server behind it. The body can still be read as a whole.
+func isUnrouted(response *http.Response) bool {
+	if response.StatusCode != http.StatusNotFound {
+		return false
+	}
+	body := response.Body
+	begin, _ := io.ReadAll(io.LimitReader(body, maxStatus)) // the next read has the error, too
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), body), body}
+	status := metav1.TypeMeta{}
+	return json.Unmarshal(begin, &status) != nil || status.Kind != "Status"
 }
 
 // reasonOf returns the text of a network error without the parts that change each time, such as

@@ -196,6 +196,16 @@ func (h *health) failure() *failure {
 	return h.outage.failure
 }
 
+// present returns the fault of the present outage, confirmed or not; nil if there is none.
+func (h *health) present() *failure {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.outage == nil {
+		return nil
+	}
+	return h.outage.failure
+}
+
 // unconfirmed reports whether there is an unconfirmed outage.
 func (h *health) unconfirmed() bool {
 	h.mu.Lock()

@@ -306,6 +306,61 @@ func TestPartialFailure(t *testing.T) {
 	}
 }
 
+// TestUnrouted: the 404 of a proxy that finds no API server is no absence of anything, whatever its form, and a 404 of the API server is one.
+func TestUnrouted(t *testing.T) {
+	t.Parallel()
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	tests := map[string]struct {
+		reason string
+		// answer is the body of the answer with 404, which all paths have but those of served.
+		answer string
+		served []string
+		wantOK bool
+		probes int
+	}{
+		"a text":              {"the proxy has no route", "404 page not found", nil, false, 2},
+		"nothing":             {"the proxy has no route", "", nil, false, 2},
+		"JSON":                {"the proxy has no route", `{"message":"no Route matched with those values"}`, nil, false, 2},
+		"a group":             {"the API server does not serve it", "404 page not found", []string{"/version"}, true, 1},
+		"a part of the paths": {"the proxy forwards the others", "404 page not found", []string{"/api"}, true, 2},
+		"a Status":            {"the API server answers", status, nil, true, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var probes atomic.Int32
+				r, changes := patient(t, func(request *http.Request) (*http.Response, error) {
+					if path := request.URL.Path; path == "/version" || path == "/api" {
+						probes.Add(1)
+					}
+					if slices.Contains(tc.served, request.URL.Path) {
+						return answered(http.StatusOK), nil
+					}
+					return &http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader(tc.answer))}, nil
+				})
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.origin+"/apis/other", http.NoBody)
+				require.NoError(t, err)
+				response, err := r.RoundTrip(request)
+				require.EqualValues(t, tc.probes, probes.Load())
+				if tc.wantOK {
+					require.NoError(t, err, tc.reason)
+					body, err := io.ReadAll(response.Body)
+					require.NoError(t, err)
+					require.Equal(t, tc.answer, string(body), "it is whole")
+					require.NoError(t, response.Body.Close())
+				} else {
+					require.ErrorContains(t, err, "it answers 404: a proxy in front of it finds no API server", tc.reason)
+				}
+				time.Sleep(defaultLimits.confirm)
+				synctest.Wait()
+				require.Equal(t, tc.wantOK, r.unreachable() == nil, tc.reason)
+				require.Equal(t, tc.wantOK, changes.Load() == 0)
+			})
+		})
+	}
+}
+
 // TestImpatienceWithAPartialFailure has a request end while a probe is under way that it
 // has begun: it is not kept.
 func TestImpatienceWithAPartialFailure(t *testing.T) {

@@ -101,10 +101,22 @@ func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 	case f == nil:
 	case f.partial:
 		r.health.awaitProbe(request.Context())
+		if unknown := r.unanswered(request.Context()); unknown != nil && f.unrouted { // it would look like an absence
+			_ = response.Body.Close() // it is not read
+			return nil, unknown
+		}
 	default:
 		r.health.failed(f)
 	}
 	return response, err
+}
+
+// unanswered returns the error in place of an answer that may not be from the API server: requests fail, or the request ended before a probe.
+func (r *remote) unanswered(ctx context.Context) error {
+	if f := r.health.present(); f != nil {
+		return r.unreachableError(f)
+	}
+	return ctx.Err()
 }
 
 // unsent closes the body of a request that is not sent, and returns the error of the request.
@@ -213,8 +225,8 @@ func (r *remote) bound(ctx context.Context, request *http.Request, source io.Rea
 	return b
 }
 
-// probe asks the API server for its version. It closes a connection without an answer: the connection may be dead, and other
-// requests would wait for it too.
+// probe asks the API server for its version, or where a proxy forwards other paths alone, for the versions of its core group. It closes a
+// connection without an answer: the connection may be dead, and other requests would wait for it too.
 func (r *remote) probe(ctx context.Context) {
 	var conn atomic.Pointer[net.Conn]
 	ctx, cancel := context.WithTimeout(ctx, r.limits.probe)
@@ -222,23 +234,31 @@ func (r *remote) probe(ctx context.Context) {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) { conn.Store(&got.Conn) },
 	})
-	request, err := http.NewRequestWithContext(traced, http.MethodGet, r.origin+"/version", http.NoBody)
-	if err != nil { // the URL is one
-		r.log.Error(err, "Cannot make the request of a probe")
-		return
+	f, err := r.ask(traced, "/version")
+	if f != nil && f.unrouted {
+		f, err = r.ask(traced, "/api")
 	}
-	response, f, err := r.roundTrip(request)
 	if f != nil {
 		r.health.failed(f)
 	}
+	if dead := conn.Load(); err != nil && dead != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		_ = (*dead).Close() // that it is dead is known
+	}
+}
+
+// ask sends a GET request whose answer is dropped, also to an API server that is unreachable.
+func (r *remote) ask(ctx context.Context, path string) (*failure, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.origin+path, http.NoBody)
+	if err != nil { // the URL is one
+		r.log.Error(err, "Cannot make the request of a probe")
+		return nil, err
+	}
+	response, f, err := r.roundTrip(request)
 	if err == nil {
 		_, _ = io.CopyN(io.Discard, response.Body, maxProbeBody)
 		_ = response.Body.Close() // it was only read
-		return
 	}
-	if dead := conn.Load(); dead != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		_ = (*dead).Close() // that it is dead is known
-	}
+	return f, err
 }
 
 // healthChanged reports that the API server has become unreachable or reachable.
