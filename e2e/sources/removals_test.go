@@ -105,3 +105,36 @@ func TestOptionalVariablesAreReplaced(t *testing.T) {
 	suite.AwaitFor(t, patience, func(c *assertT) { require.Empty(c, greeting(c, ns, "one")) })
 	require.Equal(t, uid, uidOf(t, ns, "one-prod"))
 }
+
+// TestReturnOfAVariable: after a crash while the artifact is gone, edits are reverted to the manifest that was applied last, also if an earlier
+// revision has the same artifact, and was that manifest before.
+func TestReturnOfAVariable(t *testing.T) {
+	define(t, "OCIRepository")
+	p := newProducer(t)
+	ns := cluster.NewNamespace(t)
+	p.publish(t, newSource(t, "OCIRepository", ns, "app"), "v1", map[string]string{"a.yaml": suite.Greeting("one", "${greeting}")})
+	vars := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vars"}, Data: map[string]string{"greeting": "first"}}
+	require.NoError(t, admin.Create(t.Context(), vars))
+	cluster.NewVidraResource(t, ns, "", from("OCIRepository", "app", "", func(v *v1alpha1.VidraResource) {
+		v.Spec.Kustomize = &v1alpha1.Kustomize{SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "ConfigMap", Name: "vars"}}}
+	}))
+	cluster.AwaitReadyFor(t, patience, ns)
+	applied := func(value string, revision int64) {
+		t.Helper()
+		awaitGreeting(t, ns, "one", value)
+		suite.AwaitFor(t, patience, func(c *assertT) {
+			require.NotNil(c, cluster.GetVidraResource(c, ns).Status.Revision)
+			require.Equal(c, revision, cluster.GetVidraResource(c, ns).Status.Revision.Applied)
+		})
+	}
+	applied("first", 1)
+	require.NoError(t, cluster.MergePatch(vars, `{"data":{"greeting":"second"}}`))
+	applied("second", 2)
+	require.NoError(t, cluster.MergePatch(vars, `{"data":{"greeting":"first"}}`))
+	applied("first", 1)
+	restart(t, func() { p.setBroken(503) })
+	cluster.AwaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "503")
+	edit(t, ns, "one")
+	suite.AwaitFor(t, patience, func(c *assertT) { require.NotEqual(c, "edited", greeting(c, ns, "one")) })
+	require.Equal(t, "first", greeting(t, ns, "one"))
+}

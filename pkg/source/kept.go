@@ -61,7 +61,7 @@ type Kept struct {
 func (k *Kept) On() bool { return k != nil && k.Namespace != "" }
 
 // Save keeps the manifest of a VidraResource, and deletes the former ones except the manifests of the revisions in retain; none if all is
-// true. Of the oldest ones, those above maxFormer bytes are deleted, too. Nothing is written if m is kept already.
+// true. Of the oldest ones, those above maxFormer bytes are deleted, too. Nothing is written if m is kept already as the last one.
 func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest, retain map[string]bool, all bool) error {
 	if !k.On() {
 		return nil
@@ -78,7 +78,15 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 	if err != nil {
 		return err
 	}
-	written := slices.ContainsFunc(listed, func(s corev1.Secret) bool { return s.Name == name(len(pieces)-1) }) // the last one
+	at := slices.IndexFunc(listed, func(s corev1.Secret) bool { return s.Name == name(len(pieces)-1) }) // the last piece
+	written := at >= 0
+	isOther := func(s corev1.Secret) bool { return s.Annotations[keptDigest] != m.Digest }
+	if written && slices.ContainsFunc(listed, func(s corev1.Secret) bool { return isOther(s) && s.Annotations[keptSince] > listed[at].Annotations[keptSince] }) {
+		written = false // it is the last one again, and Load goes by the time
+		if err := k.drop(ctx, slices.DeleteFunc(slices.Clone(listed), isOther), func(string) bool { return false }); err != nil {
+			return err
+		}
+	}
 	for i, piece := range pieces {
 		if written {
 			break
@@ -98,7 +106,7 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 	if all {
 		return nil
 	}
-	return k.drop(ctx, slices.DeleteFunc(listed, func(s corev1.Secret) bool { return s.Annotations[keptDigest] == m.Digest }), func(revision string) bool {
+	return k.drop(ctx, slices.DeleteFunc(listed, func(s corev1.Secret) bool { return !isOther(s) }), func(revision string) bool {
 		return retain[revision] && revision != m.Revision
 	})
 }

@@ -52,3 +52,21 @@ func TestKeptBytes(t *testing.T) {
 		require.Fail(t, "the revision is not kept")
 	}
 }
+
+// TestKeptAgain: a manifest that returns is the last one again, as one of a variable that has its former value.
+func TestKeptAgain(t *testing.T) {
+	t.Parallel()
+	kept := &Kept{Secrets: fake.NewClientset().CoreV1(), Namespace: "vidra-system"} // it holds Secrets; semantics of the API server play no role
+	vr := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "1-2-3"}}
+	all := map[string]bool{"first": true, "second": true}
+	for _, revision := range []string{"first", "second", "first"} {
+		require.NoError(t, kept.Save(t.Context(), vr, Manifest{Digest: revision + "-as-a-digest", Revision: revision, Text: []byte(revision)}, all, false))
+	}
+	texts, err := kept.Load(t.Context(), vr, "")
+	require.NoError(t, err)
+	var order []string
+	for text := range texts {
+		order = append(order, string(text))
+	}
+	require.Equal(t, []string{"first", "second"}, order)
+}
