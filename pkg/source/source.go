@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -107,7 +106,7 @@ func (k Kinds) Latest(ctx context.Context, client dynamic.Interface, key Key) (s
 		return "", err
 	}
 	is, err := client.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if isAbsent(err) {
 		return "", nil
 	} else if err != nil {
 		return "", err

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
@@ -59,7 +58,7 @@ func ReadVariables(ctx context.Context, client dynamic.Interface, vr *v1alpha1.V
 func readAll(ctx context.Context, client dynamic.Interface, key Key) (values map[string]string, revision string, err error) {
 	gvr := corev1.SchemeGroupVersion.WithResource(map[string]string{ConfigMap: "configmaps", Secret: "secrets"}[key.Kind])
 	held, err := client.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if isAbsent(err) {
 		return nil, "", nil
 	} else if err != nil {
 		return nil, "", err

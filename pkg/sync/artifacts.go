@@ -114,10 +114,15 @@ func (r *run) dangling(ctx context.Context, owner *metav1.OwnerReference) (bool,
 	}
 	other := &v1alpha1.InfrahubSync{}
 	err := r.reconciler.API.Get(ctx, types.NamespacedName{Name: owner.Name}, other)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !isAbsent(err) {
 		return false, fmt.Errorf("read InfrahubSync %s: %w", owner.Name, err)
 	}
 	return err != nil || other.UID != owner.UID, nil //nolint:nilerr // it does not exist
+}
+
+// isAbsent reports whether an error says that an object is absent. A text, for example of a proxy, is no answer of the API server.
+func isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
 // dropDanglingController removes a controller that is absent from a VidraResource, as there can be one only.

@@ -144,7 +144,7 @@ func (r *run) dropOrphans(ctx context.Context, controlled []*v1alpha1.VidraResou
 		}
 		vr := &metav1.PartialObjectMetadata{}
 		vr.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-		if err := r.reconciler.API.Get(ctx, types.NamespacedName{Name: of}, vr); !apierrors.IsNotFound(err) {
+		if err := r.reconciler.API.Get(ctx, types.NamespacedName{Name: of}, vr); !isAbsent(err) {
 			faults = append(faults, err)
 			continue
 		}

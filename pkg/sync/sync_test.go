@@ -423,6 +423,21 @@ func TestExternalArtifactOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, "is not of this InfrahubSync")
 }
 
+// TestTextOfAProxy: a text with 404 does not make the InfrahubSync absent that controls a VidraResource, which another one would adopt.
+func TestTextOfAProxy(t *testing.T) {
+	for text, dangling := range map[bool]bool{true: false, false: true} {
+		api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+				return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "infrahubsyncs"}, key.Name, "404 page not found", 0, text)
+			},
+		})
+		owner := &metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.SyncKind, Name: "other", UID: "other"}
+		is, err := (&run{reconciler: &Reconciler{API: api}}).dangling(t.Context(), owner)
+		require.Equal(t, dangling, is)
+		require.Equal(t, dangling, err == nil)
+	}
+}
+
 // TestDigestIn: the name of a branch may have the character that separates it from the digest.
 func TestDigestIn(t *testing.T) {
 	for revision, want := range map[string]string{"": "", "main@sha256:1": "sha256:1", "fix@2@sha256:1": "sha256:1", "@@sha256:1": "sha256:1"} {

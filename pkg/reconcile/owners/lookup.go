@@ -3,11 +3,11 @@ package owners
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // maxElsewhere is how many VidraResources a Lookup asks the API server for. An object has MaxOwners owners at
@@ -47,7 +47,7 @@ func (l *Lookup) Get(ctx context.Context, name string) (vr *v1alpha1.VidraResour
 	if !known {
 		vr = &v1alpha1.VidraResource{}
 		switch err := l.Elsewhere.Get(ctx, client.ObjectKey{Name: name}, vr); {
-		case apierrors.IsNotFound(err):
+		case object.IsAbsent(err, name):
 			vr = nil
 		case err != nil:
 			return nil, false, err

@@ -1,11 +1,15 @@
 package owners
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
@@ -52,6 +56,29 @@ func TestLookup(t *testing.T) {
 	vr, _, err = l.Get(t.Context(), "web")
 	require.NoError(t, err)
 	require.NotNil(t, vr, "the cache is asked without a limit")
+}
+
+// ofProxy answers with the text of a proxy that finds no API server.
+type ofProxy struct{ client.Reader }
+
+func (ofProxy) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1alpha1.Resource.GroupResource(), key.Name, "404 page not found", 0, true)
+}
+
+// TestTextOfAProxy: a text with 404 does not make a VidraResource absent, which owns an object, or has it in its manifest.
+func TestTextOfAProxy(t *testing.T) {
+	t.Parallel()
+	nothing := &fixture.CacheOf{}
+	l := &Lookup{Cache: nothing, Elsewhere: ofProxy{}}
+	_, _, err := l.Get(t.Context(), "api")
+	require.ErrorContains(t, err, "could not find")
+	n := &Named{Cache: nothing, API: ofProxy{}}
+	_, err = n.get(t.Context(), "api", listed{uid: "1"})
+	require.ErrorContains(t, err, "could not find")
+	n.API = nothing
+	vr, err := n.get(t.Context(), "api", listed{uid: "1"})
+	require.NoError(t, err)
+	require.Nil(t, vr)
 }
 
 // TestOwnersAreAskedForInOrder: those whose field managers applied the object come before names in annotations.

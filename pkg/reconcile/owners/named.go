@@ -417,10 +417,10 @@ func (n *Named) get(ctx context.Context, name string, is listed) (*v1alpha1.Vidr
 		return vr, err
 	}
 	vr = &v1alpha1.VidraResource{}
-	if err := n.API.Get(ctx, client.ObjectKey{Name: name}, vr); err != nil {
-		return nil, client.IgnoreNotFound(err)
+	if err = n.API.Get(ctx, client.ObjectKey{Name: name}, vr); object.IsAbsent(err, name) {
+		return nil, nil
 	}
-	return vr, nil
+	return vr, err
 }
 
 // listTimeout is how long a list may take.
