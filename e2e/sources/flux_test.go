@@ -326,7 +326,22 @@ func TestFluxAccount(t *testing.T) {
 	cluster.GrantRule(t, ns, "app", rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"gitrepositories"}, ResourceNames: []string{"app"}, Verbs: []string{"get"}})
 	cluster.AwaitReadyFor(t, patience, ns)
 
+	// Another account, which may not read the source, gets nothing of what was read.
+	require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}}))
+	cluster.GrantRule(t, ns, "other", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
 	v := cluster.GetVidraResource(t, ns)
+	for _, hold := range []bool{false, true} {
+		require.NoError(t, cluster.MergePatch(v, `{"spec":{"serviceAccountName":"other","revision":{"hold":%t}}}`, hold))
+		cluster.AwaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable, "forbidden", "gitrepositories")
+		require.NoError(t, admin.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}))
+		require.Never(t, func() bool { return greeting(t, ns, "one") != "" }, settled, suite.Poll)
+		require.NoError(t, cluster.MergePatch(v, `{"spec":{"serviceAccountName":"app"}}`))
+		cluster.AwaitReadyFor(t, patience, ns)
+		require.Equal(t, "hello", greeting(t, ns, "one"))
+	}
+	require.NoError(t, cluster.MergePatch(v, `{"spec":{"revision":null}}`))
+
+	v = cluster.GetVidraResource(t, ns)
 	require.NoError(t, cluster.MergePatch(v, `{"spec":{"serviceAccountName":null,"manifestFrom":[{"kind":"GitRepository","name":"app","namespace":%q}]}}`, other))
 	cluster.AwaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "GitRepository "+other+"/app", "--allow-cross-namespace-sources")
 	restart(t, func() {}, "--allow-cross-namespace-sources")

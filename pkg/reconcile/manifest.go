@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -100,7 +101,7 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	}
 	s.read.unreadable, s.read.at = got.Unreadable, p.plan.Now
 	p.awaitSources(got.NotServed)
-	if why != nil && p.hasApplied() { // what waits is read when it may be applied
+	if why != nil && p.hasApplied() && p.isOfAccount() { // what waits is read when it may be applied
 		s.plan.Read.Generation, s.manifest.behind = p.plan.VR.Generation, true
 		s.read.failure, s.read.sources, s.revision.unread = nil, p.reconciler.revisionsOf(p.plan.VR), why
 		return nil, false
@@ -140,6 +141,11 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 
 // isOfSpec reports whether the last read was of the present spec.
 func (p *pass) isOfSpec() bool { return p.state.plan.Read.Generation == p.plan.VR.Generation }
+
+// isOfAccount reports whether the last manifest was read as the present account: another one may lack the right to read it.
+func (p *pass) isOfAccount() bool {
+	return cmp.Or(p.state.plan.Provenance.AppliedAs, &v1alpha1.AppliedAsStatus{}).ServiceAccount == access.Account(p.plan.VR)
+}
 
 // isRead reports whether the state has the manifest, or the obstacle to it that only the author can end, for the spec, the sources, the kinds and
 // the rights as they are now.

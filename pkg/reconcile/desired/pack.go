@@ -101,8 +101,8 @@ func UnpackRevision(vr *v1alpha1.VidraResource, text []byte) (Parts, error) {
 }
 
 // Unpack returns the parts of one of several texts that Pack encoded: of the artifacts in the status, or of their successors, because the
-// status is written after the manifest is kept. It skips texts of another spec, or of older artifacts, which would undo a
-// later manifest.
+// status is written after the manifest is kept. It skips texts of another spec, texts that another account read, as the present one may lack the
+// right, and texts of older artifacts, which would undo a later manifest.
 func Unpack(vr *v1alpha1.VidraResource, texts iter.Seq[[]byte]) (Parts, error) {
 	var successor *packed
 	for text := range texts {
@@ -111,7 +111,7 @@ func Unpack(vr *v1alpha1.VidraResource, texts iter.Seq[[]byte]) (Parts, error) {
 			return Parts{}, fmt.Errorf("decode the manifest: %w", err)
 		}
 		switch {
-		case all.Spec != specOf(vr):
+		case all.Spec != specOf(vr), all.Account != vr.Spec.ServiceAccountName:
 		case slices.Equal(all.Artifacts, vr.Status.Source):
 			return all.unpack(vr), nil
 		case successor == nil && slices.Equal(all.Before, vr.Status.Source):

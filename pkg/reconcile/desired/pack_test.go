@@ -22,20 +22,21 @@ func TestUnpack(t *testing.T) {
 		require.NoError(t, err)
 		return text
 	}
-	other := vr.DeepCopy()
-	other.UID = "b"
+	other, account := vr.DeepCopy(), vr.DeepCopy()
+	other.UID, account.Spec.ServiceAccountName = "b", "deployer"
 	cases := map[string]struct {
 		reason string
 		texts  [][]byte
 		status string
 		want   string
 	}{
-		"Same":      {"The status has it.", [][]byte{pack(vr, "v2", "v1")}, "v2", "v2"},
-		"Successor": {"The status was not written yet.", [][]byte{pack(vr, "v2", "v1")}, "v1", "v2"},
-		"Former":    {"A later revision was kept, and the source went back before it was applied.", [][]byte{pack(vr, "v2", "v1"), pack(vr, "v1", "v0")}, "v1", "v1"},
-		"Older":     {"It would undo a later one.", [][]byte{pack(vr, "v1", "v0")}, "v2", ""},
-		"OtherSpec": {"It is the manifest of another VidraResource.", [][]byte{pack(other, "v2", "v1")}, "v2", ""},
-		"None":      {"Nothing is kept.", nil, "v2", ""},
+		"Same":         {"The status has it.", [][]byte{pack(vr, "v2", "v1")}, "v2", "v2"},
+		"Successor":    {"The status was not written yet.", [][]byte{pack(vr, "v2", "v1")}, "v1", "v2"},
+		"Former":       {"A later revision was kept, and the source went back before it was applied.", [][]byte{pack(vr, "v2", "v1"), pack(vr, "v1", "v0")}, "v1", "v1"},
+		"Older":        {"It would undo a later one.", [][]byte{pack(vr, "v1", "v0")}, "v2", ""},
+		"OtherSpec":    {"It is the manifest of another VidraResource.", [][]byte{pack(other, "v2", "v1")}, "v2", ""},
+		"OtherAccount": {"The present one may lack the right to read it.", [][]byte{pack(account, "v2", "v1")}, "v2", ""},
+		"None":         {"Nothing is kept.", nil, "v2", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
