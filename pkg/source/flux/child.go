@@ -66,7 +66,9 @@ var errProcess = errors.New("the process of the build has failed, and is started
 type buildJob struct {
 	Root, Dir string
 	Kustomize *v1alpha1.Kustomize
+	// Variables are without values, and Values are these: JSON has another text for a value that is none.
 	Variables source.Variables
+	Values    map[string][]byte
 	// CPU and Memory are the bounds of the process, in bytes.
 	CPU    time.Duration
 	Memory int64
@@ -92,6 +94,11 @@ type builtText struct {
 func buildApart(ctx context.Context, program string, job buildJob) ([]source.Text, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxBuildTime)
 	defer cancel()
+	job.Values = make(map[string][]byte, len(job.Variables.Values))
+	for name, value := range job.Variables.Values {
+		job.Values[name] = []byte(value)
+	}
+	job.Variables.Values = nil
 	input, err := json.Marshal(job)
 	if err != nil {
 		return nil, fmt.Errorf("encode the build: %w", err)
@@ -152,6 +159,10 @@ func ServeBuild(in io.Reader, out io.Writer) int {
 	if err := json.NewDecoder(in).Decode(&job); err != nil {
 		answer(built{Error: "decode the build: " + err.Error()})
 		return 1
+	}
+	job.Variables.Values = make(map[string]string, len(job.Values))
+	for name, value := range job.Values {
+		job.Variables.Values[name] = string(value)
 	}
 	http.DefaultTransport = offline{}
 	debug.SetMemoryLimit(job.Memory / 4 * 3)

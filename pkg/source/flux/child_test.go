@@ -57,12 +57,13 @@ func TestBuildApart(t *testing.T) {
 	}{
 		"objects": {"Objects of one file have their places in it.", map[string]string{"kustomization.yaml": "resources: [a.yaml, b.yaml]\nnamePrefix: p-\n", "a.yaml": cm("a", "${who}") + "---\n" + cm("b", "x"), "b.yaml": cm("c", "x")}},
 		"broken":  {"An error has the file.", map[string]string{"kustomization.yaml": "resources: [none.yaml]\n"}},
+		"binary":  {"A value that is no text is no other value.", map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": cm("a", "${cert}")}},
 		"remote":  {"The guard is the same.", map[string]string{"kustomization.yaml": "resources: ['https://example.com/x']\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := files(t, tt.files)
-			vars := source.Variables{Values: map[string]string{"who": "secret"}, Secret: []string{"who"}}
+			vars := source.Variables{Values: map[string]string{"who": "secret", "cert": "a\xffb"}, Secret: []string{"cert", "who"}}
 			want, wantErr := readPath(t.Context(), nil, root, "", &v1alpha1.Kustomize{}, vars)
 			got, err := readPath(t.Context(), apart, root, "", &v1alpha1.Kustomize{}, vars)
 			require.Equal(t, want, got, tt.reason)
