@@ -97,10 +97,13 @@ type FieldConflict struct {
 }
 
 // Object is the object in messages: Deployment shop/web. A kind that the manifest has in several groups gets its group.
-func (o *ObjectDifference) Object() string { return o.kinds.Name(o.groupKind(), o.Namespace, o.Name) }
+func (o *ObjectDifference) Object() string {
+	return o.kinds.Name(o.ID().GroupKind, o.Namespace, o.Name)
+}
 
-func (o *ObjectDifference) groupKind() schema.GroupKind {
-	return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()
+// ID returns the identity of the object.
+func (o *ObjectDifference) ID() object.Identity {
+	return identify(o.APIVersion, o.Kind, o.Namespace, o.Name)
 }
 
 // differ finds out the effect of an apply of a VidraResource.
@@ -193,7 +196,7 @@ func (d *differ) run(ctx context.Context) (*Difference, error) {
 	diff.Objects = append(diff.Objects, found...)
 	var kinds display.Kinds
 	for _, o := range slices.Concat(diff.Objects, pruned) {
-		kinds.Add(o.groupKind())
+		kinds.Add(o.ID().GroupKind)
 	}
 	for _, o := range slices.Concat(diff.Objects, pruned) {
 		o.kinds = kinds

@@ -75,12 +75,12 @@ type ContestedField struct {
 
 // Object is the object in messages: Deployment shop/web. A kind that the manifest has in several groups gets its group.
 func (c *ContestedField) Object() string {
-	return c.kinds.Name(schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind(), c.Namespace, c.Name)
+	return c.kinds.Name(c.id().GroupKind, c.Namespace, c.Name)
 }
 
 // id is the identity of the object.
 func (c *ContestedField) id() object.Identity {
-	return object.Identity{GroupKind: schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind(), Namespace: c.Namespace, Name: c.Name}
+	return identify(c.APIVersion, c.Kind, c.Namespace, c.Name)
 }
 
 // ControlledFields are fields of one object of the manifest.
@@ -186,8 +186,7 @@ func (f *forecaster) findAutoscalers(ctx context.Context, objects []*desired.Obj
 // scales notes the target of a HorizontalPodAutoscaler.
 func (f *forecaster) scales(hpa *unstructured.Unstructured) {
 	target, _, _ := unstructured.NestedStringMap(hpa.Object, "spec", "scaleTargetRef") // without one it scales nothing
-	gvk := schema.FromAPIVersionAndKind(target["apiVersion"], target["kind"])
-	id := object.Identity{GroupKind: gvk.GroupKind(), Namespace: hpa.GetNamespace(), Name: target["name"]}
+	id := identify(target["apiVersion"], target["kind"], hpa.GetNamespace(), target["name"])
 	f.autoscalers[id] = object.Identity{GroupKind: hpaKind, Namespace: hpa.GetNamespace(), Name: hpa.GetName()}.String()
 }
 
@@ -280,7 +279,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 		}
 	}
 	for _, e := range c.forecaster.differ.runner.VR.Status.History {
-		if !isAbout(e.Object, c.object.ID) || !foreign(e.Manager) {
+		if IdentityOf(e.Object) != c.object.ID || !foreign(e.Manager) {
 			continue
 		}
 		for _, path := range e.Fields {

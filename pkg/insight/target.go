@@ -172,12 +172,16 @@ func (s *subject) title() string {
 }
 
 // is reports whether an entry of a status is about the object.
-func (s *subject) is(o v1alpha1.ProblemObject) bool { return isAbout(o, s.id) }
+func (s *subject) is(o v1alpha1.ProblemObject) bool { return IdentityOf(o) == s.id }
 
-// isAbout reports whether an entry of a status is about an object.
-func isAbout(o v1alpha1.ProblemObject, id object.Identity) bool {
-	group := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group
-	return id == object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: o.Kind}, Namespace: o.Namespace, Name: o.Name}
+// IdentityOf returns the identity of the object of an entry of a status.
+func IdentityOf(o v1alpha1.ProblemObject) object.Identity {
+	return identify(o.APIVersion, o.Kind, o.Namespace, o.Name)
+}
+
+// identify returns the identity of an object of a kind in any version.
+func identify(apiVersion, kind, namespace, name string) object.Identity {
+	return object.Identity{GroupKind: schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind(), Namespace: namespace, Name: name}
 }
 
 // read reads the object, and finds the VidraResources that manage it. It fails if there are none.

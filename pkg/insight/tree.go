@@ -62,6 +62,9 @@ type Branch struct {
 	uid types.UID
 }
 
+// ID returns the identity of the object.
+func (b *Branch) ID() object.Identity { return identify(b.APIVersion, b.Kind, b.Namespace, b.Name) }
+
 // Tree reads the objects of a VidraResource, and those that they own.
 func (c *Client) Tree(ctx context.Context, q TreeQuery) (*Tree, error) {
 	vr, err := c.VidraResource(ctx, q.VidraResource)

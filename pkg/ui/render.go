@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
@@ -123,7 +124,7 @@ func problemID(o *v1alpha1.ProblemObject) object.Identity {
 	if o == nil || o.Name == "" {
 		return object.Identity{}
 	}
-	return object.Identity{GroupKind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
+	return insight.IdentityOf(*o)
 }
 
 // newPage returns the data of a page.

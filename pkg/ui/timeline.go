@@ -5,10 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -74,7 +73,7 @@ func timelineOf(name string, history []v1alpha1.HistoryEntry, observed []edit, o
 	var all []moment
 	used := make([]bool, len(observed))
 	for _, h := range history {
-		id := object.Identity{GroupKind: schema.FromAPIVersionAndKind(h.Object.APIVersion, h.Object.Kind).GroupKind(), Namespace: h.Object.Namespace, Name: h.Object.Name}
+		id := insight.IdentityOf(h.Object)
 		if only != nil && id != *only {
 			continue
 		}

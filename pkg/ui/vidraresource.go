@@ -339,8 +339,7 @@ func (s *Server) owned(ctx context.Context, w http.ResponseWriter, r *http.Reque
 }
 
 func ownedRowOf(b *insight.Branch, depth int) ownedRow {
-	gvk := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
-	row := ownedRow{Depth: min(depth, 5), ID: object.Identity{GroupKind: gvk.GroupKind(), Namespace: b.Namespace, Name: b.Name}, Message: plainText(b.Message)}
+	row := ownedRow{Depth: min(depth, 5), ID: b.ID(), Message: plainText(b.Message)}
 	var known bool
 	if row.Health, known = healthCells[v1alpha1.ObjectHealth(b.Health)]; !known {
 		row.Health = cell{b.Health, "progress"}

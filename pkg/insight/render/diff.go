@@ -6,12 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // actionTexts are the effects on an object, and on several.
@@ -81,8 +78,7 @@ func (s Style) DiffRemarks(o *insight.ObjectDifference) []string {
 		all = append(all, "removes "+added)
 	}
 	if o.Action == insight.ActionPrune {
-		kept := object.Identity{GroupKind: schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), Namespace: o.Namespace, Name: o.Name}
-		argument := insight.TargetOf(kept).Argument()
+		argument := insight.TargetOf(o.ID()).Argument()
 		if o.Cluster == "" {
 			all = append(all, "to keep it, unmanaged: `"+s.Program.Hint("orphan", argument)+"`")
 		} else {

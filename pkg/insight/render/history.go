@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
@@ -14,8 +12,8 @@ import (
 func HistoryNames(history *insight.History) string {
 	var lines []string
 	for _, e := range history.Edits {
-		kind := schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind()
-		if line := Line(strings.ToLower(kind.String())+"/"+e.Object.Name) + "\n"; !slices.Contains(lines, line) {
+		id := insight.IdentityOf(e.Object)
+		if line := Line(strings.ToLower(id.GroupKind.String())+"/"+id.Name) + "\n"; !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
 	}
@@ -31,11 +29,11 @@ func (s Style) History(history *insight.History) string {
 	rows := [][]styled{heading(append(names, "MESSAGE")...)}
 	kinds := history.Kinds
 	for _, e := range history.Edits {
-		kinds.Add(schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind())
+		kinds.Add(insight.IdentityOf(e.Object).GroupKind)
 	}
 	for _, e := range history.Edits {
-		kind := schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind()
-		row := plain(ageOf(e.LastTime.Time, s.Now), strconv.FormatInt(e.Count, 10), e.VidraResource, Line(kinds.Name(kind, e.Object.Namespace, e.Object.Name)))
+		id := insight.IdentityOf(e.Object)
+		row := plain(ageOf(e.LastTime.Time, s.Now), strconv.FormatInt(e.Count, 10), e.VidraResource, Line(kinds.Name(id.GroupKind, id.Namespace, id.Name)))
 		row = append(row, styled{Line(e.Reason), yellow})
 		if s.Wide {
 			row = append(row, plain(ageOf(e.FirstTime.Time, s.Now), Line(e.User), Line(e.Manager), Line(strings.Join(e.Fields, ",")))...)

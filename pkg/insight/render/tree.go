@@ -3,8 +3,6 @@ package render
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
@@ -17,7 +15,7 @@ func TreeNames(tree *insight.Tree) string { return namesOf(tree.Objects) }
 func namesOf(branches []*insight.Branch) string {
 	var b strings.Builder
 	for _, each := range branches {
-		fprintf(&b, "%s/%s\n", strings.ToLower(kindOf(each).String()), each.Name)
+		fprintf(&b, "%s/%s\n", strings.ToLower(each.ID().GroupKind.String()), each.Name)
 		b.WriteString(namesOf(each.Owned))
 	}
 	return b.String()
@@ -45,7 +43,7 @@ func (s Style) Tree(tree *insight.Tree) string {
 			if b.Created != nil {
 				age = ageOf(b.Created.Time, s.Now)
 			}
-			row := []styled{{text: indent + line + kinds.Kind(kindOf(b)) + "/" + b.Name}, {text: b.Namespace}, stateCell(b.State), healthCell(b.Health), {text: age}}
+			row := []styled{{text: indent + line + kinds.Kind(b.ID().GroupKind) + "/" + b.Name}, {text: b.Namespace}, stateCell(b.State), healthCell(b.Health), {text: age}}
 			if s.Wide {
 				row = append(row, styled{text: Line(b.Message)})
 			}
@@ -69,13 +67,9 @@ func sourceLines(sources []v1alpha1.SourceStatus) string {
 // addKinds adds the kinds of a tree to a set.
 func addKinds(kinds *display.Kinds, branches []*insight.Branch) {
 	for _, b := range branches {
-		kinds.Add(kindOf(b))
+		kinds.Add(b.ID().GroupKind)
 		addKinds(kinds, b.Owned)
 	}
-}
-
-func kindOf(b *insight.Branch) schema.GroupKind {
-	return schema.FromAPIVersionAndKind(b.APIVersion, b.Kind).GroupKind()
 }
 
 func stateCell(state string) styled {

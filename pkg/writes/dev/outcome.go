@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -153,8 +152,7 @@ func verbOf(reason string) string {
 
 // editText describes an edit with its outcome.
 func editText(e v1alpha1.HistoryEntry) string {
-	kind := schema.FromAPIVersionAndKind(e.Object.APIVersion, e.Object.Kind).GroupKind()
-	text := fmt.Sprintf("%s: %s: %s", display.NameOf(kind, e.Object.Namespace, e.Object.Name), e.Reason, e.Message)
+	text := fmt.Sprintf("%s: %s: %s", insight.IdentityOf(e.Object), e.Reason, e.Message)
 	if e.Manager != "" && !strings.Contains(e.Message, e.Manager) {
 		text += fmt.Sprintf(" (field manager %s)", e.Manager)
 	}
