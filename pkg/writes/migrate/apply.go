@@ -13,6 +13,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -99,8 +100,8 @@ func refuses(p v1alpha1.Problem) bool {
 // left names the objects that the tool applied and that the inventory of the VidraResource lacks.
 func (p *Plan) left() (all []string) {
 	for _, e := range p.expected {
-		if !slices.ContainsFunc(p.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool { return e.is(m.APIVersion, m.Kind, m.Namespace, m.Name) }) {
-			all = append(all, e.String())
+		if !slices.ContainsFunc(p.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool { return object.IdentityOf(&m) == e }) {
+			all = append(all, display.Name(e.Kind, e.Namespace, e.Name))
 		}
 	}
 	return all

@@ -15,6 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
@@ -77,7 +78,7 @@ func (c *Client) reconciled(ctx context.Context, p *Plan, tool Tool, document, l
 		p.find(Acceptable, "drift", "%s: %s", name(live), describe(d, tool))
 	}
 	if !p.accepts("drift") {
-		p.drifted[expected{live.GetAPIVersion(), live.GetKind(), live.GetNamespace(), live.GetName()}] = true
+		p.drifted[object.IdentityIn(live)] = true
 		return document, nil
 	}
 	with := live.DeepCopy()

@@ -137,18 +137,14 @@ func (f *flux) inventory(ctx context.Context, p *Plan, u *unstructured.Unstructu
 		n := len(parts)
 		namespace, name, group, kind := parts[0], strings.Join(parts[1:n-2], "_"), parts[n-2], parts[n-1]
 		name = strings.ReplaceAll(name, "__", ":")
-		apiVersion := version
-		if group != "" {
-			apiVersion = group + "/" + version
-		}
-		live, err := f.c.read(ctx, apiVersion, kind, namespace, name)
+		live, err := f.c.read(ctx, schema.GroupVersion{Group: group, Version: version}.String(), kind, namespace, name)
 		if err != nil {
 			return err
 		}
 		if live != nil {
 			objectAnnotations(p, live)
 		}
-		p.expected = append(p.expected, expected{apiVersion, kind, namespace, name})
+		p.expected = append(p.expected, object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name})
 	}
 	return nil
 }

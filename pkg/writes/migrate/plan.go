@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
@@ -69,27 +68,14 @@ type Plan struct {
 	tool    Tool
 	options Options
 	// expected are the objects that the tool applied, as far as it has an inventory.
-	expected []expected
+	expected []object.Identity
 	// drifted are the objects whose documents differ from them, unless the user accepts that.
-	drifted  map[expected]bool
+	drifted  map[object.Identity]bool
 	creation *writes.Creation
 	prepared *writes.Prepared
 	// compared are the objects of the manifest, if they could be compared.
 	compared []*insight.ObjectDifference
 	vr       *v1alpha1.VidraResource
-}
-
-// expected is an object that a tool applied.
-type expected struct{ apiVersion, kind, namespace, name string }
-
-// is reports whether it is an object, in any version.
-func (e expected) is(apiVersion, kind, namespace, name string) bool {
-	group := func(apiVersion string) string { return schema.FromAPIVersionAndKind(apiVersion, kind).Group }
-	return e.kind == kind && e.namespace == namespace && e.name == name && group(e.apiVersion) == group(apiVersion)
-}
-
-func (e expected) String() string {
-	return strings.TrimSpace(display.Name(e.kind, e.namespace, e.name))
 }
 
 func (p *Plan) find(severity Severity, field, format string, args ...any) {
@@ -110,7 +96,7 @@ func (p *Plan) accepts(field string) bool { return slices.Contains(p.options.Acc
 
 // Plan returns the migration of the objects of a tool. It writes nothing.
 func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) {
-	p := &Plan{From: tool.title(), Name: cmp.Or(o.Name, tool.defaultName()), tool: tool, options: o, drifted: map[expected]bool{}}
+	p := &Plan{From: tool.title(), Name: cmp.Or(o.Name, tool.defaultName()), tool: tool, options: o, drifted: map[object.Identity]bool{}}
 	vr, err := c.ours(ctx, p.Name, tool)
 	if err != nil {
 		return nil, err
@@ -231,8 +217,8 @@ func (c *Client) planNew(ctx context.Context, p *Plan) error {
 // compareInventory adds the findings about objects that the tool applied, and that the manifest lacks.
 func (p *Plan) compareInventory(found []*insight.ObjectDifference) {
 	for _, e := range p.expected {
-		if !slices.ContainsFunc(found, func(o *insight.ObjectDifference) bool { return e.is(o.APIVersion, o.Kind, o.Namespace, o.Name) }) {
-			p.find(Acceptable, "inventory", "%s is not in the manifest that Vidra reads: it stays as it is, and nothing manages it", e)
+		if !slices.ContainsFunc(found, func(o *insight.ObjectDifference) bool { return o.ID() == e }) {
+			p.find(Acceptable, "inventory", "%s is not in the manifest that Vidra reads: it stays as it is, and nothing manages it", display.Name(e.Kind, e.Namespace, e.Name))
 		}
 	}
 }
@@ -255,7 +241,7 @@ func (p *Plan) judge(o *insight.ObjectDifference) {
 		}
 		p.find(Acceptable, "missing", "%s does not exist, and Vidra creates it", o.Object())
 	default:
-		if p.drifted[expected{o.APIVersion, o.Kind, o.Namespace, o.Name}] {
+		if p.drifted[o.ID()] {
 			return // a finding names the fields
 		}
 		p.find(Refused, "objects", "%s would be refused or changed: %s", o.Object(), cmp.Or(o.Why, "the action is "+o.Action))
