@@ -80,7 +80,7 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 		p.find(Acceptable, "unread", "%s: objects of that kind are not moved", remark)
 	}
 	var documents []*unstructured.Unstructured
-	var ways formerKubectl
+	sides := map[bool][]string{} // the objects that kubectl applied with --server-side, and without
 	others := 0
 	for _, u := range found.Objects {
 		document, edited, err := configuration(u)
@@ -98,7 +98,8 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 			p.find(Note, "applySet", "%s is in an ApplySet of kubectl: it leaves that, so that kubectl does not prune it", name(u))
 		}
 		withoutLabels(document, applySet)
-		ways.add(u)
+		_, clientSide := u.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
+		sides[!clientSide] = append(sides[!clientSide], object.IdentityIn(u).String())
 		documents = append(documents, document)
 	}
 	if others > 0 {
@@ -110,7 +111,8 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 	if err := k.c.planDocuments(ctx, p, k, k.namespace, "objects of kubectl apply", documents, nil); err != nil {
 		return err
 	}
-	former, err := json.Marshal(ways.shorter())
+	mostly := len(sides[true]) > len(sides[false])
+	former, err := json.Marshal(formerKubectl{ServerSide: mostly, Others: sides[!mostly]})
 	p.creation.Annotations[v1alpha1.BeforeMigrationAnnotation] = string(former)
 	return err
 }
@@ -120,23 +122,6 @@ type formerKubectl struct {
 	// ServerSide is the way of most objects: true for --server-side. Others are the objects of the other way.
 	ServerSide bool     `json:"serverSide"`
 	Others     []string `json:"others,omitempty"`
-
-	// sides are the objects of each way.
-	sides map[bool][]string
-}
-
-// add adds an object.
-func (f *formerKubectl) add(live *unstructured.Unstructured) {
-	if f.sides == nil {
-		f.sides = map[bool][]string{}
-	}
-	_, text := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
-	f.sides[!text] = append(f.sides[!text], object.IdentityIn(live).String())
-}
-
-func (f *formerKubectl) shorter() formerKubectl {
-	serverSide := len(f.sides[true]) > len(f.sides[false])
-	return formerKubectl{ServerSide: serverSide, Others: f.sides[!serverSide]}
 }
 
 func name(u *unstructured.Unstructured) string {
