@@ -166,12 +166,12 @@ func (f *migrateFlags) run(cmd *cobra.Command, given []string, tool toolFrom) er
 	defer bar.clear()
 	f.options.Progress = func(done, all int) { bar.set("objects", int64(done), int64(all)) }
 	if f.undo {
-		undone, err := client.Undo(ctx, from, f.options)
+		objects, err := client.Undo(ctx, from, f.options)
 		if err != nil {
 			return err
 		}
 		bar.clear()
-		return printText(out, render.Sprintf("went back: %s stay, without VidraResource\n", render.Plural(undone.Objects, "object")))
+		return printText(out, render.Sprintf("went back: %s stay, without VidraResource\n", render.Plural(objects, "object")))
 	}
 	plan, err := client.Plan(ctx, from, f.options)
 	if err != nil {

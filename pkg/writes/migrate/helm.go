@@ -133,9 +133,6 @@ type release struct {
 		Kind   string   `json:"kind"`
 		Events []string `json:"events"`
 	} `json:"hooks"`
-	Info struct {
-		Status string `json:"status"`
-	} `json:"info"`
 }
 
 // decode decodes a record: base64 of gzip of JSON, or of JSON alone in old ones. No error quotes it.

@@ -16,6 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/source"
 )
 
 // marks are the traces of a tool on its objects.
@@ -174,8 +175,11 @@ func restored(tool Tool, vr *v1alpha1.VidraResource, live, document *unstructure
 
 // documents are the objects of the manifest of a VidraResource. Objects of sources are left out.
 func (c *Client) documents(ctx context.Context, vr *v1alpha1.VidraResource) (map[object.Identity]*unstructured.Unstructured, error) {
-	parts, err := c.parts(ctx, vr)
-	if err != nil || parts == nil {
+	if source.HasArtifacts(vr) {
+		return nil, nil
+	}
+	parts, err := desired.ReadParts(ctx, source.Objects(nil), c.objects.Dynamic, vr, nil)
+	if err != nil {
 		return nil, err
 	}
 	parsed, err := desired.Parse(vr, parts)

@@ -20,37 +20,29 @@ import (
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
-// Undone is the outcome of an undo.
-type Undone struct {
-	// Objects counts the objects that stay, and Deleted reports that the VidraResource existed.
-	Objects int
-	Deleted bool
-}
-
-// Undo returns the objects to their former tool. It may be repeated.
-func (c *Client) Undo(ctx context.Context, tool Tool, o Options) (*Undone, error) {
+// Undo returns the objects to their former tool, and the number of the objects that stay. It may be repeated.
+func (c *Client) Undo(ctx context.Context, tool Tool, o Options) (objects int, err error) {
 	name := cmp.Or(o.Name, tool.defaultName())
-	done := &Undone{}
 	now, err := tool.state(ctx)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	vr, err := c.ours(ctx, name, tool)
 	switch {
 	case err != nil:
-		return nil, err
+		return 0, err
 	case vr != nil && !now.exists:
-		return nil, fmt.Errorf("%s does not exist any more, so that nothing could manage the objects: they stay with VidraResource %s, and nothing was written", tool.title(), name)
+		return 0, fmt.Errorf("%s does not exist any more, so that nothing could manage the objects: they stay with VidraResource %s, and nothing was written", tool.title(), name)
 	case vr == nil && !now.begun:
-		return nil, fmt.Errorf("%s is not moved: there is no VidraResource %s, and nothing to undo", tool.title(), name)
+		return 0, fmt.Errorf("%s is not moved: there is no VidraResource %s, and nothing to undo", tool.title(), name)
 	}
 	if vr != nil {
-		done.Deleted, done.Objects = true, len(vr.Status.ManagedResources)
+		objects = len(vr.Status.ManagedResources)
 		if err := c.giveBack(ctx, tool, vr, o); err != nil {
-			return nil, err
+			return 0, err
 		}
 	}
-	return done, tool.start(ctx)
+	return objects, tool.start(ctx)
 }
 
 // giveBack returns the marks of a tool to the objects of a VidraResource, which it then deletes without them.
