@@ -370,7 +370,7 @@ func (l *located) overridden(path []string) bool {
 			}
 		}
 	}
-	return otherValue(ValueAt(l.inFile, path), ValueAt(l.located.Object.Object, path))
+	return otherValue(valueAt(l.inFile, path), valueAt(l.located.Object.Object, path))
 }
 
 // start is where the lines of the part of the manifest that has the object are counted from.

@@ -17,8 +17,11 @@ import (
 // as in a kind without the subresource. known is the decision about values of the object without these two.
 func (d *differ) unified(before, after *unstructured.Unstructured, known ownership.Disclosure) string {
 	known = known.With(before, after)
-	status := d.ownsStatus(before) || d.ownsStatus(after)
-	left, right := shownYAML(before, after, status, "(before)", known), shownYAML(after, before, status, "(after)", known)
+	hidden := [][]string{{"status"}}
+	if d.ownsStatus(before) || d.ownsStatus(after) {
+		hidden = nil
+	}
+	left, right := ShownYAML(before, after, "(before)", known, hidden...), ShownYAML(after, before, "(after)", known, hidden...)
 	if left == right {
 		return ""
 	}
@@ -37,24 +40,23 @@ func (d *differ) ownsStatus(obj *unstructured.Unstructured) bool {
 // serverMetadata are the fields of metadata that the API server writes.
 var serverMetadata = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"}
 
-// shownYAML is an object in YAML. A withheld value gets a mark, with the side if the other object has another value.
-func shownYAML(obj, other *unstructured.Unstructured, status bool, side string, known ownership.Disclosure) string {
+// ShownYAML returns an object in YAML, without the fields of metadata that the API server writes and without hidden fields. A withheld value
+// gets a mark, with the side if the other object has another value. Nil is no object.
+func ShownYAML(obj, other *unstructured.Unstructured, side string, known ownership.Disclosure, hidden ...[]string) string {
 	if obj == nil {
 		return ""
 	}
 	obj = ownership.Mask(obj, known, func(path []string, value any) any {
-		if other != nil && !reflect.DeepEqual(ValueAt(other.Object, path), value) {
+		if other != nil && !reflect.DeepEqual(valueAt(other.Object, path), value) {
 			return mask + " " + side
 		}
 		return mask
 	})
-	if !status {
-		delete(obj.Object, "status")
+	for _, name := range serverMetadata {
+		unstructured.RemoveNestedField(obj.Object, "metadata", name)
 	}
-	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
-		for _, name := range serverMetadata {
-			delete(metadata, name)
-		}
+	for _, path := range hidden {
+		unstructured.RemoveNestedField(obj.Object, path...)
 	}
 	text, err := yaml.Marshal(obj.Object)
 	if err != nil {

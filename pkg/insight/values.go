@@ -21,7 +21,7 @@ func valueText(masked map[string]any, field ownership.Field) string {
 	if field.Tokens == nil {
 		return ""
 	}
-	value := ValueAt(masked, field.Tokens)
+	value := valueAt(masked, field.Tokens)
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
@@ -35,8 +35,8 @@ func valueText(masked map[string]any, field ownership.Field) string {
 	return string(shown)
 }
 
-// ValueAt is the value at names and indexes, or nil.
-func ValueAt(value any, path []string) any {
+// valueAt is the value at names and indexes, or nil.
+func valueAt(value any, path []string) any {
 	for _, token := range path {
 		switch v := value.(type) {
 		case map[string]any:

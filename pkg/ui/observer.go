@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -144,32 +143,12 @@ func ownEntries(u *unstructured.Unstructured, manager string) *unstructured.Unst
 // maxDiff is how many bytes a diff has at most.
 const maxDiff = 16 << 10
 
-// serverFields are the fields of metadata that the API server writes.
-var serverFields = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp"}
-
 // diffOf is a unified diff of two states of an object, with the values masked that are never shown.
 func diffOf(before, after *unstructured.Unstructured, known ownership.Disclosure) string {
 	known = known.With(before, after)
-	text := func(u, other *unstructured.Unstructured, side string) string {
-		masked := ownership.Mask(u, known, func(path []string, value any) any {
-			if insight.ValueAt(other.Object, path) == value {
-				return "***"
-			}
-			return "*** " + side
-		}).Object
-		delete(masked, "status")
-		if metadata, ok := masked["metadata"].(map[string]any); ok {
-			for _, name := range serverFields {
-				delete(metadata, name)
-			}
-		}
-		document, err := yaml.Marshal(masked)
-		if err != nil {
-			return err.Error()
-		}
-		return string(document)
-	}
-	diff := udiff.Unified("edited", "reverted", text(before, after, "(edited)"), text(after, before, "(reverted)"))
+	hidden := [][]string{{"status"}, {"metadata", "deletionTimestamp"}}
+	edited, reverted := insight.ShownYAML(before, after, "(edited)", known, hidden...), insight.ShownYAML(after, before, "(reverted)", known, hidden...)
+	diff := udiff.Unified("edited", "reverted", edited, reverted)
 	_, diff, _ = strings.Cut(diff, "+++ reverted\n")
 	if len(diff) > maxDiff {
 		diff = strings.ToValidUTF8(diff[:maxDiff], "") + "\n ..."
