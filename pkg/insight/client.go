@@ -91,7 +91,7 @@ func New(config *rest.Config, o Options) (*Client, error) {
 		return nil, err
 	}
 	if c.resources == nil {
-		c.resources = requested{c.dynamic}
+		c.resources = Requested(c.dynamic)
 	}
 	if c.events, err = typedeventsv1.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)

@@ -30,6 +30,9 @@ type VidraResources interface {
 // requested reads VidraResources by a request each time.
 type requested struct{ client dynamic.Interface }
 
+// Requested returns VidraResources that are read by a request each time.
+func Requested(client dynamic.Interface) VidraResources { return requested{client} }
+
 func (r requested) Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
 	u, err := r.client.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -60,12 +61,7 @@ type Server struct {
 
 // New returns a Server that listens on 127.0.0.1, on a free port if port is 0. It sends no request to the API server.
 func New(o Options, port int) (*Server, error) {
-	if o.Namespace == "" {
-		o.Namespace = "default"
-	}
-	if o.Program == "" {
-		o.Program = insight.DefaultProgram
-	}
+	o.Namespace, o.Program = cmp.Or(o.Namespace, "default"), cmp.Or(o.Program, insight.DefaultProgram)
 	o.Config = rest.CopyConfig(o.Config)
 	o.Config.QPS, o.Config.Burst = -1, 0 // the API server limits
 	client, err := dynamic.NewForConfig(o.Config)

@@ -39,6 +39,8 @@ type entry struct {
 // questions: those without the manifest are read again where an answer needs it.
 type store struct {
 	server *Server
+	// requested reads VidraResources whole.
+	requested insight.VidraResources
 
 	// mu guards the fields below.
 	mu  sync.RWMutex
@@ -52,7 +54,7 @@ type store struct {
 }
 
 func newStore(s *Server) *store {
-	return &store{server: s, all: map[string]*entry{}, read: make(chan struct{})}
+	return &store{server: s, requested: insight.Requested(s.client), all: map[string]*entry{}, read: make(chan struct{})}
 }
 
 // shownProblems is how many problems of a VidraResource the overview has.
@@ -196,11 +198,7 @@ func (s *store) sorted() []*entry {
 
 // Get implements insight.VidraResources.
 func (s *store) Get(ctx context.Context, name string) (*v1alpha1.VidraResource, error) {
-	u, err := s.server.client.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return insight.AsVidraResource(u)
+	return s.requested.Get(ctx, name)
 }
 
 // askedKey is the key of the object of a question in its context.
@@ -210,7 +208,7 @@ type askedKey struct{}
 func (s *store) List(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
 	defer s.server.feeds.use(vidraResourceFeed, s)()
 	if known, _ := s.await(ctx); !known {
-		return s.request(ctx, selector)
+		return s.requested.List(ctx, selector)
 	}
 	selects, err := labels.Parse(selector)
 	if err != nil {
@@ -232,22 +230,5 @@ func (s *store) List(ctx context.Context, selector string) ([]*v1alpha1.VidraRes
 		all = append(all, vr)
 	}
 	slices.SortFunc(all, func(a, b *v1alpha1.VidraResource) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
-}
-
-// request lists VidraResources.
-func (s *store) request(ctx context.Context, selector string) ([]*v1alpha1.VidraResource, error) {
-	list, err := s.server.client.Resource(v1alpha1.Resource).List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]*v1alpha1.VidraResource, 0, len(list.Items))
-	for i := range list.Items {
-		vr, err := insight.AsVidraResource(&list.Items[i])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, vr)
-	}
 	return all, nil
 }
