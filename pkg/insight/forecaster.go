@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -318,15 +319,7 @@ func (f *forecaster) locate(ctx context.Context, found *Forecast) error {
 	if len(found.Fields) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(found.Fields, func(a, b ContestedField) int {
-		switch {
-		case a.Fights == b.Fights:
-			return 0
-		case a.Fights:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(found.Fields, func(a, b ContestedField) int { return cmp.Compare(rankOf(a.Fights), rankOf(b.Fights)) })
 	parts, err := f.differ.runner.Parts(ctx)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func meant(id object.Identity, all []*v1alpha1.VidraResource) string {
 	}
 	names = similar(id.Name, names)
 	slices.SortStableFunc(managed, func(a, b managedObject) int { // those of the namespace first
-		return cmp.Compare(elsewhereRank(a.id, id), elsewhereRank(b.id, id))
+		return cmp.Compare(rankOf(a.id.Namespace == id.Namespace), rankOf(b.id.Namespace == id.Namespace))
 	})
 	for _, m := range managed {
 		if slices.Contains(names, m.id.Name) && len(likely) < mostProposed {
@@ -65,9 +65,9 @@ func meant(id object.Identity, all []*v1alpha1.VidraResource) string {
 	return didYouMean(likely)
 }
 
-// elsewhereRank is 0 for an object in the namespace of another one, and 1 otherwise.
-func elsewhereRank(id, other object.Identity) int {
-	if id.Namespace == other.Namespace {
+// rankOf puts true before false.
+func rankOf(first bool) int {
+	if first {
 		return 0
 	}
 	return 1

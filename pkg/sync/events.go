@@ -11,6 +11,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 // Actions of Events.
@@ -65,7 +66,7 @@ func transitions(on corev1.ObjectReference, before, after []metav1.Condition, re
 		names []string
 	}{{"created", result.created}, {"changed", result.updated}, {"deleted", result.deleted}} {
 		if n := len(w.names); n > 0 {
-			wrote = append(wrote, fmt.Sprintf("%s %s (%s)", w.verb, plural(n, "VidraResource"), nameList(w.names, n)))
+			wrote = append(wrote, fmt.Sprintf("%s %s (%s)", w.verb, display.Plural(n, "VidraResource"), nameList(w.names, n)))
 		}
 	}
 	if result.published != "" {

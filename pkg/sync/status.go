@@ -87,16 +87,9 @@ func count(n int) int32 { return int32(min(max(n, 0), 1<<30)) } //nolint:gosec /
 
 func synced(is *v1alpha1.InfrahubSync, r result) string {
 	if is.Spec.Publish != nil {
-		return fmt.Sprintf("%s published in ExternalArtifact %s/%s", plural(r.applied, "artifact"), is.Spec.Publish.Namespace, is.ArtifactName())
+		return fmt.Sprintf("%s published in ExternalArtifact %s/%s", display.Plural(r.applied, "artifact"), is.Spec.Publish.Namespace, is.ArtifactName())
 	}
-	return fmt.Sprintf("%s applied", plural(r.applied, "artifact"))
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%s applied", display.Plural(r.applied, "artifact"))
 }
 
 // artifactsFailed is the message about unapplied artifacts: the first of each reason.
@@ -109,9 +102,9 @@ func artifactsFailed(is *v1alpha1.InfrahubSync, r result) string {
 		}
 	}
 	if is.Spec.Publish != nil {
-		return fmt.Sprintf("%d of %s cannot be published, and the published ones stay as they are: %s", len(r.problems), plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
+		return fmt.Sprintf("%d of %s cannot be published, and the published ones stay as they are: %s", len(r.problems), display.Plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
 	}
-	return fmt.Sprintf("%d of %s not applied, and their VidraResources stay as they are: %s", len(r.problems), plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
+	return fmt.Sprintf("%d of %s not applied, and their VidraResources stay as they are: %s", len(r.problems), display.Plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
 }
 
 // awaits is the message about removals that wait.
@@ -121,7 +114,7 @@ func awaits(is *v1alpha1.InfrahubSync, r result) string {
 		noun, verb = "published file", "remove"
 	}
 	return fmt.Sprintf("the deletion of %s waits, because %s: %s. To %s them, run: kubectl annotate infrahubsync %s --overwrite %s=%s",
-		plural(int(r.pending.Count), noun), r.pendingWhy, nameList(r.pending.Names, int(r.pending.Count)), verb, is.Name, v1alpha1.ConfirmRemovalAnnotation, r.pending.Confirmation)
+		display.Plural(int(r.pending.Count), noun), r.pendingWhy, nameList(r.pending.Names, int(r.pending.Count)), verb, is.Name, v1alpha1.ConfirmRemovalAnnotation, r.pending.Confirmation)
 }
 
 // nameList names the first of n objects.
