@@ -46,10 +46,6 @@ type answerLimits struct {
 	speed *rate.Limiter
 }
 
-func newAnswerLimits(limits *limits) *answerLimits {
-	return &answerLimits{limits: limits, speed: rate.NewLimiter(readRate, readBurst)}
-}
-
 // askForJSON drops every encoding but JSON from the header Accept of a request: the memory
 // that others need cannot be estimated without decoding them.
 func askForJSON(request *http.Request) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/connrotation"
 )
@@ -58,7 +59,8 @@ type remote struct {
 // newRemote returns a remote that works until ctx ends or close is called.
 func newRemote(ctx context.Context, server *url.URL, limits *limits, log logr.Logger, changed func(string)) *remote {
 	r := &remote{
-		server: server.String(), origin: originOf(server), limits: limits, changed: changed, answers: newAnswerLimits(limits),
+		server: server.String(), origin: originOf(server), limits: limits, changed: changed,
+		answers:  &answerLimits{limits: limits, speed: rate.NewLimiter(readRate, readBurst)},
 		relister: NewRelister(),
 		log:      log.WithValues("cluster", server.String()),
 	}
@@ -149,9 +151,9 @@ func (r *remote) roundTrip(request *http.Request) (*http.Response, *failure, err
 func (r *remote) send(request *http.Request, current *route) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	stop := context.AfterFunc(r.ctx, func() { cancel(errForgotten) })
-	release := func() {
+	end := func(cause error) {
 		stop()
-		cancel(nil)
+		cancel(cause)
 	}
 	timer := time.AfterFunc(r.limits.answerTo(request), func() { cancel(errNoAnswer) })
 	// An earlier probe finds out whether the API server answers at all.
@@ -176,16 +178,13 @@ func (r *remote) send(request *http.Request, current *route) (*http.Response, er
 		r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
 	}
 	if err == nil {
-		response.Body = r.bound(ctx, request, response.Body, func(cause error) {
-			stop()
-			cancel(cause)
-		})
+		response.Body = r.bound(ctx, request, response.Body, end)
 		return response, nil
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) || errors.Is(cause, errForgotten) {
 		err = cause
 	}
-	release()
+	end(nil)
 	return nil, err
 }
 

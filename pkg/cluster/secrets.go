@@ -122,7 +122,9 @@ func (s *secrets) run(ctx context.Context) error {
 		return fmt.Errorf("set the transform of the Secrets: %w", err)
 	}
 	stored := func() {
-		s.forget()
+		s.mu.Lock()
+		s.read = nil
+		s.mu.Unlock()
 		s.changed()
 	}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -223,13 +225,6 @@ func (s *secrets) sources() (found *sources, err error) {
 		s.read = newSources(s.store)
 	}
 	return s.read, cmp.Or(s.failures["list"], s.failures["watch"])
-}
-
-// forget drops the Secrets that were read, after a change of the store.
-func (s *secrets) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.read = nil
 }
 
 // unreadable returns an error with the cause of unreadable Secrets, and the next step.
