@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,14 +76,11 @@ func (f *diffFlags) forecast(cmd *cobra.Command, names []string) error {
 
 // forecastCode is the exit code for a forecast.
 func forecastCode(f *insight.Forecast) int {
-	code := 0
-	for _, field := range f.Fields {
-		if field.Fights {
-			code = exitDiffers
-		}
+	switch {
+	case len(f.Missing) > 0:
+		return exitDiffFailed
+	case slices.ContainsFunc(f.Fields, func(field insight.ContestedField) bool { return field.Fights }):
+		return exitDiffers
 	}
-	if len(f.Missing) > 0 {
-		code = exitDiffFailed
-	}
-	return code
+	return 0
 }

@@ -11,7 +11,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/vidra-operator/vidra/pkg/terminal"
 )
@@ -133,13 +132,9 @@ func (p *EventPrinter) table(all []*eventsv1.Event) error {
 // line is still read when the age is no longer true.
 func (p *EventPrinter) when(t time.Time) string {
 	const day = 24 * time.Hour
-	age := p.Now().Sub(t)
-	switch {
-	case t.IsZero():
-		return "<unknown>"
-	case p.Follow && age < day:
-		return t.In(p.Now().Location()).Format(time.TimeOnly)
-	default:
-		return duration.HumanDuration(age)
+	now := p.Now()
+	if p.Follow && !t.IsZero() && now.Sub(t) < day {
+		return t.In(now.Location()).Format(time.TimeOnly)
 	}
+	return ageOf(t, now)
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ func (s Style) contested(c *insight.ContestedField) string {
 	}
 	text := fmt.Sprintf("%s %s: %s writes %s: %s\n", sign.paint(s.Colour), Line(c.Object()), Line(c.Writer), Line(c.Field), what)
 	if c.Now != "" || c.Wanted != "" {
-		text += fmt.Sprintf("    it is %s, and the manifest has %s\n", Line(orNothing(c.Now)), Line(orNothing(c.Wanted)))
+		text += fmt.Sprintf("    it is %s, and the manifest has %s\n", Line(cmp.Or(c.Now, "no value")), Line(cmp.Or(c.Wanted, "no value")))
 	}
 	if c.Times > 0 {
 		text += fmt.Sprintf("    status.history has that %s, %s\n", display.Plural(int(c.Times), "time"), "last at "+c.Last.UTC().Format(time.RFC3339))
@@ -71,12 +72,4 @@ func (s Style) contested(c *insight.ContestedField) string {
 		text += fmt.Sprintf("    %s\n", Line(c.Place))
 	}
 	return text
-}
-
-// orNothing is a value, or that there is none.
-func orNothing(value string) string {
-	if value == "" {
-		return "no value"
-	}
-	return value
 }
