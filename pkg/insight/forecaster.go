@@ -75,12 +75,12 @@ type ContestedField struct {
 }
 
 // Object is the object in messages: Deployment shop/web. A kind that the manifest has in several groups gets its group.
-func (c *ContestedField) Object() string {
+func (c ContestedField) Object() string {
 	return c.kinds.Name(c.id().GroupKind, c.Namespace, c.Name)
 }
 
 // id is the identity of the object.
-func (c *ContestedField) id() object.Identity {
+func (c ContestedField) id() object.Identity {
 	return identify(c.APIVersion, c.Kind, c.Namespace, c.Name)
 }
 

@@ -20,7 +20,8 @@ type verdict struct {
 	// Summary counts the objects by the effects on them.
 	Summary string
 	Objects []objectVerdict
-	Fields  []fieldVerdict
+	// Fields are those of the manifest that other programs or users write, with their places in the file.
+	Fields []insight.ContestedField
 	// Rule leaves the fields that fight to their writers; empty if none does.
 	Rule string
 	// Applied reports that the VidraResource is applied already: omitted fields are reset then.
@@ -42,16 +43,6 @@ type objectVerdict struct {
 	Fights []string
 	// Diff is a unified diff with masked values.
 	Diff string
-}
-
-// fieldVerdict is a field of the manifest that another program or user writes.
-type fieldVerdict struct {
-	Object, Field, Writer, Place string
-	// Fights reports that the writer writes it again.
-	Fights bool
-	// Now is the present value, and Wanted the value of the manifest; empty where they are withheld.
-	Now, Wanted string
-	Times       int64
 }
 
 // unchanged is the verb of an object that an apply leaves as it is.
@@ -94,12 +85,7 @@ func (o objectVerdict) Shape() string {
 
 // Changed are the objects that an apply would not leave as they are, the most urgent ones first. An object that will fight is among them.
 func (v verdict) Changed() []objectVerdict {
-	var all []objectVerdict
-	for _, o := range v.Objects {
-		if o.Verb != unchanged || len(o.Fights) > 0 {
-			all = append(all, o)
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(v.Objects), func(o objectVerdict) bool { return o.Verb == unchanged && len(o.Fights) == 0 })
 	slices.SortStableFunc(all, func(a, b objectVerdict) int { return cmp.Compare(a.rank(), b.rank()) })
 	return all
 }
@@ -124,30 +110,18 @@ func (v verdict) FightingFields() []string {
 }
 
 // Fights are the fields that will fight, and Taken those that the apply takes once.
-func (v verdict) Fights() []fieldVerdict { return v.fields(true) }
+func (v verdict) Fights() []insight.ContestedField { return v.fields(true) }
 
 // Taken are the fields that the apply takes once from users.
-func (v verdict) Taken() []fieldVerdict { return v.fields(false) }
+func (v verdict) Taken() []insight.ContestedField { return v.fields(false) }
 
-func (v verdict) fields(fights bool) []fieldVerdict {
-	var all []fieldVerdict
-	for _, f := range v.Fields {
-		if f.Fights == fights {
-			all = append(all, f)
-		}
-	}
-	return all
+func (v verdict) fields(fights bool) []insight.ContestedField {
+	return slices.DeleteFunc(slices.Clone(v.Fields), func(f insight.ContestedField) bool { return f.Fights != fights })
 }
 
 // with are the objects with a verb.
 func (v verdict) with(verb string) []objectVerdict {
-	var all []objectVerdict
-	for _, o := range v.Objects {
-		if o.Verb == verb {
-			all = append(all, o)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(v.Objects), func(o objectVerdict) bool { return o.Verb != verb })
 }
 
 // Headline is the verdict in a sentence, with the fields that fight and their writers. Deletions have a box of their own.
@@ -161,7 +135,7 @@ func (v verdict) Headline() string {
 		const named = 3
 		var parts []string
 		for _, f := range fights[:min(len(fights), named)] {
-			parts = append(parts, fmt.Sprintf("%s of %s, which %s writes", f.Field, f.Object, f.Writer))
+			parts = append(parts, fmt.Sprintf("%s of %s, which %s writes", f.Field, f.Object(), f.Writer))
 		}
 		more := ""
 		if len(fights) > named {
@@ -276,15 +250,13 @@ func (s *Server) verdicts(ctx context.Context, file insight.File, name string) (
 			v.Controlled = append(v.Controlled, render.Controlled(c))
 		}
 		for _, field := range f.Fields {
-			v.Fields = append(v.Fields, fieldVerdict{
-				Object: field.Object(), Field: field.Field, Writer: field.Writer, Place: shownPlace(field.Place),
-				Fights: field.Fights, Now: field.Now, Wanted: field.Wanted, Times: field.Times,
-			})
+			field.Place = shownPlace(field.Place)
+			v.Fields = append(v.Fields, field)
 		}
 		for _, one := range d.Objects {
 			o := objectVerdict{Verb: render.Verb(one), Object: one.Object(), Place: shownPlace(one.Place), Remarks: style.DiffRemarks(one), Diff: one.Diff}
 			for _, field := range v.Fights() {
-				if field.Object == o.Object && !slices.Contains(o.Fights, field.Field) {
+				if field.Object() == o.Object && !slices.Contains(o.Fights, field.Field) {
 					o.Fights = append(o.Fights, field.Field)
 				}
 			}
