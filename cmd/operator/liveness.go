@@ -31,11 +31,9 @@ type liveness struct {
 // check implements healthz.Checker.
 func (l *liveness) check(*http.Request) error {
 	free, since := l.begin()
-	timer := time.NewTimer(probeWait)
-	defer timer.Stop()
 	select {
 	case <-free:
-	case <-timer.C:
+	case <-time.After(probeWait):
 		if held := time.Since(since); held >= stuckAfter {
 			return fmt.Errorf("the operator is stuck: a lock has been held for %s", held.Round(time.Second))
 		}

@@ -223,24 +223,19 @@ func (h *health) stop() {
 func (h *health) probeUntilOver(ctx context.Context, o *outage) {
 	backoff := h.limits.backoff
 	if !o.holdUntil.IsZero() {
-		timer := time.NewTimer(time.Until(o.holdUntil))
-		defer timer.Stop()
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-time.After(time.Until(o.holdUntil)):
 		}
 	}
 	for {
 		h.probe(ctx)
-		timer := time.NewTimer(backoff.Step())
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(backoff.Step()):
 		case <-o.wake:
-			timer.Stop()
 			backoff = h.limits.backoff
 		}
 	}
