@@ -63,9 +63,6 @@ func (f *devFlags) run(cmd *cobra.Command, names []string) (err error) {
 	if session.Writes, err = f.operator.writes(f.kube); err != nil {
 		return err
 	}
-	if session.Questions, err = f.operator.client(f.kube); err != nil {
-		return err
-	}
 	session.Show = func(kind, text string) {
 		_ = printText(cmd.OutOrStdout(), fmt.Sprintf("%s %-9s %s\n", time.Now().Format(time.TimeOnly), kind, render.Line(text)))
 	}

@@ -73,7 +73,7 @@ func (f *keepFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	kept, err := client.KeepEdit(ctx, target, files)
+	kept, err := client.Questions().Keep(ctx, target, files)
 	if err != nil {
 		return err
 	}

@@ -71,14 +71,11 @@ func New(o Options, port int) (*Server, error) {
 	s := &Server{Options: o, token: rand.Text(), client: client, hub: newHub()}
 	s.feeds = newFeeds(client, s.hub)
 	s.store = newStore(s)
-	questions := insight.Options{Program: o.Program, VidraResources: s.store}
-	if s.insight, err = insight.New(o.Config, questions); err != nil {
+	if s.writes, err = writes.New(o.Config, insight.Options{Program: o.Program, VidraResources: s.store}); err != nil {
 		return nil, err
 	}
+	s.insight = s.writes.Questions()
 	if s.previews, err = insight.New(o.Config, insight.Options{Program: o.Program, Operator: o.Operator, KubeconfigNamespace: o.KubeconfigNamespace}); err != nil {
-		return nil, err
-	}
-	if s.writes, err = writes.New(o.Config, questions); err != nil {
 		return nil, err
 	}
 	if s.cluster, err = cluster.New(o.Config); err != nil {

@@ -42,6 +42,9 @@ func New(config *rest.Config, o insight.Options) (*Client, error) {
 	return &Client{questions: questions, program: o.Program, dynamic: client}, nil
 }
 
+// Questions returns the client for questions with the same options.
+func (c *Client) Questions() *insight.Client { return c.questions }
+
 // patch sends a merge patch of a VidraResource, and returns its generation.
 func (c *Client) patch(ctx context.Context, name string, patch map[string]any) (generation int64, err error) {
 	body, err := json.Marshal(patch)

@@ -16,11 +16,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
-// KeepEdit asks [insight.Client.Keep] for the last edit of an object.
-func (c *Client) KeepEdit(ctx context.Context, of insight.Target, files []insight.File) (*insight.Kept, error) {
-	return c.questions.Keep(ctx, of, files)
-}
-
 // WriteEdit writes the text of an edit that is kept to spec.manifest or to the ConfigMap that has it, unless the text was changed since it
 // was read.
 func (c *Client) WriteEdit(ctx context.Context, k *insight.Kept) error {

@@ -37,9 +37,8 @@ type Session struct {
 	Paths, Kustomizations []string
 	// Recursive also reads the folders in folders.
 	Recursive bool
-	// Writes and Questions are clients of the same cluster.
-	Writes    *writes.Client
-	Questions *insight.Client
+	// Writes is the client of the cluster.
+	Writes *writes.Client
 	// Show gets each line of the outcome: its kind, and a text. It is called from one goroutine at a time.
 	Show func(kind, text string)
 

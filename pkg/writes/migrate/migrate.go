@@ -38,18 +38,15 @@ type Client struct {
 
 // New returns a Client for the API server of config. It sends no request.
 func New(config *rest.Config, o insight.Options) (*Client, error) {
-	c := &Client{program: o.Program}
-	var err error
-	if c.writes, err = writes.New(config, o); err != nil {
+	client, err := writes.New(config, o)
+	if err != nil {
 		return nil, err
 	}
-	if c.questions, err = insight.New(config, o); err != nil {
+	objects, err := export.NewObjects(config)
+	if err != nil {
 		return nil, err
 	}
-	if c.objects, err = export.NewObjects(config); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return &Client{program: o.Program, writes: client, questions: client.Questions(), objects: objects}, nil
 }
 
 // Tool is a tool that applied objects.
