@@ -101,11 +101,10 @@ func (c *Client) requireKnown(ctx context.Context, filter eventFilter) error {
 		return nil //nolint:nilerr // it is not known
 	}
 	for _, about := range filter.about {
-		id := object.Identity{GroupKind: schema.GroupKind{Kind: about.kind}, Namespace: filter.namespace, Name: about.name}
 		if about.group == nil {
 			return c.noKind(about.kind)
 		}
-		id.Group = *about.group
+		id := object.Identity{GroupKind: schema.GroupKind{Group: *about.group, Kind: about.kind}, Namespace: filter.namespace, Name: about.name}
 		managed := func(m managedObject) bool {
 			return m.id.Name == id.Name && (filter.namespace == "" || m.id.Namespace == filter.namespace)
 		}

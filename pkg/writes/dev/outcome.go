@@ -39,10 +39,6 @@ type outcome struct {
 	edits    map[string]int64
 }
 
-func newOutcome(s *Session) *outcome {
-	return &outcome{session: s, written: make(chan struct{}, 1)}
-}
-
 // expect makes a generation the wanted one.
 func (o *outcome) expect(generation int64, saved time.Time) {
 	o.mu.Lock()

@@ -80,7 +80,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	defer s.watcher.close()
 	s.saves = s.watcher.saves(ctx)
-	s.outcome = newOutcome(s)
+	s.outcome = &outcome{session: s, written: make(chan struct{}, 1)}
 	following := make(chan struct{})
 	go func() {
 		defer close(following)
