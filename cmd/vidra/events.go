@@ -142,6 +142,6 @@ func (f *eventsFlags) query(now time.Time) (q insight.EventQuery, err error) {
 			return q, err
 		}
 	}
-	q.Since, err = parseSince(f.since, now)
+	q.Since, err = insight.SinceOf("--since", f.since, now)
 	return q, err
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -42,18 +41,6 @@ func oneOf(flag, value string, allowed []string) (string, error) {
 	}
 	last := len(allowed) - 1
 	return "", fmt.Errorf("--%s %q: want %s or %s", flag, value, strings.Join(allowed[:last], ", "), allowed[last])
-}
-
-// parseSince is when that was that is so long ago. Empty is any time.
-func parseSince(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	ago, err := time.ParseDuration(text)
-	if err != nil || ago <= 0 {
-		return time.Time{}, fmt.Errorf("--since %q: want a duration above 0, such as 90s, 10m or 2h30m", text)
-	}
-	return now.Add(-ago), nil
 }
 
 // validateNamespace checks the value of a flag that names a namespace.

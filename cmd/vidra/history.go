@@ -73,7 +73,7 @@ func (f *historyFlags) run(cmd *cobra.Command, args []string) error {
 
 // query is about the VidraResource or the object that the argument names.
 func (f *historyFlags) query(args []string, now time.Time) (q insight.HistoryQuery, err error) {
-	if q.Since, err = parseSince(f.since, now); err != nil {
+	if q.Since, err = insight.SinceOf("--since", f.since, now); err != nil {
 		return q, err
 	}
 	q.Namespace = *f.kube.Namespace

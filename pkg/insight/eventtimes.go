@@ -2,6 +2,7 @@ package insight
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,6 +39,18 @@ func TimesSeen(e *eventsv1.Event) int32 {
 		return e.Series.Count
 	}
 	return max(1, e.DeprecatedCount)
+}
+
+// SinceOf returns the time that a duration ago was; zero for an empty text. name names the duration in an error.
+func SinceOf(name, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	ago, err := time.ParseDuration(text)
+	if err != nil || ago <= 0 {
+		return time.Time{}, fmt.Errorf("%s %q: want a duration above 0, such as 90s, 10m or 2h30m", name, text)
+	}
+	return now.Add(-ago), nil
 }
 
 // sortEvents sorts Events by the time of their last occurrence.

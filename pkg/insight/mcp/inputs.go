@@ -48,7 +48,7 @@ func (in historyInput) query(now time.Time) (q insight.HistoryQuery, err error) 
 	if q.Target, err = targetOf(in.Kind, in.Namespace, in.Name); err != nil {
 		return q, err
 	}
-	q.Since, err = sinceOf(in.Since, now)
+	q.Since, err = insight.SinceOf("since", in.Since, now)
 	return q, err
 }
 
@@ -67,7 +67,7 @@ func (in eventsInput) query(now time.Time) (q insight.EventQuery, err error) {
 	if q.Target, err = targetOf(in.Kind, in.Namespace, in.Name); err != nil {
 		return q, err
 	}
-	q.Since, err = sinceOf(in.Since, now)
+	q.Since, err = insight.SinceOf("since", in.Since, now)
 	return q, err
 }
 
@@ -95,16 +95,4 @@ func targetOf(kind, namespace, name string) (*insight.Target, error) {
 		return nil, fmt.Errorf("kind %q, name %q: an object has both", kind, name)
 	}
 	return &insight.Target{Kind: kind, Namespace: namespace, Name: name}, nil
-}
-
-// sinceOf returns the time that a duration ago was, or zero.
-func sinceOf(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	ago, err := time.ParseDuration(text)
-	if err != nil || ago <= 0 {
-		return time.Time{}, fmt.Errorf("since %q: want a duration above 0, such as 90s, 10m or 2h30m", text)
-	}
-	return now.Add(-ago), nil
 }
