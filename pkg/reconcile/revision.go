@@ -217,21 +217,26 @@ func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 }
 
 // isApplied reports whether a manifest is the manifest of the inventory: each of its objects has the same configuration there,
-// and the inventory has these alone. An object whose kind is unserved, or that is still to be applied or removed, leaves that open.
+// and the inventory has these alone. An object whose kind is unserved, or that is still to be applied or removed, leaves that open. An object that
+// is never changed may be absent from the inventory, as one of another client, or have its first configuration there.
 func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
-	if len(resolved.Unresolved) > 0 || len(resolved.Objects) != len(inventory) {
+	if len(resolved.Unresolved) > 0 {
 		return false
 	}
 	configurations := make(map[object.Identity]string, len(inventory))
 	for _, o := range inventory {
+		configurations[o.ID] = ""
 		if o.Entry.UID != "" && o.Entry.State != v1alpha1.ObjectDeleting {
 			configurations[o.ID] = o.Entry.Configuration
 		}
 	}
-	return !slices.ContainsFunc(resolved.Objects, func(d *desired.Object) bool {
-		applied := configurations[d.ID]
-		return applied == "" || applied != d.Configuration
-	})
+	for _, d := range resolved.Objects {
+		if applied := configurations[d.ID]; !d.Apply.Leaves() && (applied == "" || applied != d.Configuration) {
+			return false
+		}
+		delete(configurations, d.ID)
+	}
+	return len(configurations) == 0
 }
 
 // saveRevision saves the content of a manifest that is about to be applied, unless it is saved.
