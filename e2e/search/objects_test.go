@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,11 @@ var pool = []string{
 	"ConfigMap/one", "ConfigMap/two", "ConfigMap/three", "ConfigMap/far", "Secret/key", "Service/web", "Deployment/web", "Role/reader",
 	"Thing/custom", "ClusterRole/reader", "Namespace/nested", "ConfigMap/inside", "PersistentVolumeClaim/data", "ConfigMap/foreign",
 }
+
+// wholePool has the objects of pool, and those of scenarios alone. The type of Secret/typed is immutable.
+var wholePool = append(slices.Clone(pool), typed)
+
+const typed = "Secret/typed"
 
 // with returns an object with the objects without which it cannot exist.
 func with(object string) []string {
@@ -84,6 +90,9 @@ func (w world) object(object string, variant int) *unstructured.Unstructured {
 	}
 	u.SetName(name)
 	u.SetNamespace(namespace)
+	if object == typed {
+		u.Object["type"] = "example.com/" + value
+	}
 	labels := map[string]string{"variant": value}
 	if variant%2 == 1 {
 		labels["odd"] = "yes"
@@ -128,7 +137,7 @@ func content(u *unstructured.Unstructured) map[string]any {
 // manifest returns the documents of a spec, in one text or in two for a manifest in parts.
 func (w world) manifest(s spec) (inline, part string) {
 	var documents []string
-	for _, object := range pool {
+	for _, object := range wholePool {
 		variant, has := s.Objects[object]
 		if !has {
 			continue

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/events"
 )
 
 // fresh has the contents of objects as the API server answers their first apply. mu guards known.
@@ -59,7 +60,7 @@ func (r *run) wrong(ctx context.Context) iter.Seq[string] {
 				return
 			}
 		}
-		for _, o := range pool {
+		for _, o := range wholePool {
 			for _, text := range r.wrongObject(ctx, o, settled) {
 				if !yield(text) {
 					return
@@ -282,7 +283,7 @@ var managers = []string{"", "kubectl-edit", "kubectl-replace", "other-tool", "ho
 // wrongHistories compares the histories of VidraResources with the edits of users.
 func (r *run) wrongHistories(all []v1alpha1.VidraResource) (wrong []string) {
 	objects := map[string]string{}
-	for _, o := range pool {
+	for _, o := range wholePool {
 		u := r.object(o, 0)
 		objects[u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName()] = o
 	}
@@ -301,6 +302,7 @@ func (r *run) wrongHistories(all []v1alpha1.VidraResource) (wrong []string) {
 			if r.contested[o] && (another || r.unmanaged[o] && e.Manager == "") || r.shared[o] && r.touched[o] && another {
 				continue
 			}
+			ours = ours || o == typed && e.Reason == events.ReasonReplaced
 			if !r.touched[o] && !ours || !slices.Contains(managers, e.Manager) {
 				wrong = append(wrong, fmt.Sprintf("%s: the history has an edit that no user made: %s of %q: %s", v.Name, e.Reason, o, e.Message))
 			}

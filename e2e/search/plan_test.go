@@ -18,8 +18,10 @@ type plan struct {
 type step struct {
 	// Delete names VidraResources that are deleted, before those of Apply are written.
 	Delete []string `json:"delete,omitempty"`
-	Apply  []spec   `json:"apply,omitempty"`
-	Edit   []edit   `json:"edit,omitempty"`
+	// DeleteParts deletes their parts, too.
+	DeleteParts bool   `json:"deleteParts,omitempty"`
+	Apply       []spec `json:"apply,omitempty"`
+	Edit        []edit `json:"edit,omitempty"`
 	// Kill is the kill of the operator before the step, and its start after it.
 	Kill bool `json:"kill,omitempty"`
 	// Settle lets the operator finish before the next step.

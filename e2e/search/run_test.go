@@ -232,7 +232,7 @@ func (r *run) step(ctx context.Context, s step) {
 		clear(r.owed)
 	}
 	for _, name := range s.Delete {
-		r.delete(ctx, name)
+		r.delete(ctx, name, s.DeleteParts)
 	}
 	for _, a := range s.Apply {
 		r.apply(ctx, a)
@@ -249,7 +249,8 @@ func (r *run) step(ctx context.Context, s step) {
 	}
 }
 
-func (r *run) delete(ctx context.Context, name string) {
+// delete deletes a VidraResource, and perhaps its part, as one command does.
+func (r *run) delete(ctx context.Context, name string, alsoParts bool) {
 	s, exists := r.owners[name]
 	if !exists {
 		return
@@ -260,6 +261,10 @@ func (r *run) delete(ctx context.Context, name string) {
 		require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"suspend":false}}`)))
 	}
 	r.dropped(name, s, nil)
+	if s.Parts && alsoParts {
+		part := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.far(), Name: "part-" + name}}
+		require.NoError(r, admin.Delete(ctx, part))
+	}
 	delete(r.left, name)
 	delete(r.leaving, name)
 	delete(r.owners, name)
@@ -298,6 +303,9 @@ func (r *run) apply(ctx context.Context, s spec) {
 	require.NoError(r, err, "%s", v.Name)
 	was := r.owners[s.Name]
 	r.owners[s.Name] = s
+	if s.Force {
+		delete(r.uids, typed)
+	}
 	if s.unreadable() { // what it had stays, and what it mentions may be left to it
 		for o := range r.read[s.Name] {
 			if was.Suspend { // perhaps it never had the object
@@ -378,6 +386,9 @@ func (r *run) sent(v *v1alpha1.VidraResource, s spec) *unstructured.Unstructured
 		require.NoError(r, unstructured.SetNestedField(content, value, append([]string{"spec"}, strings.Split(path, ".")...)...), path)
 	}
 	for path, value := range s.Others {
+		if path == "dependsOn" {
+			value = []any{map[string]any{"name": r.owner(fmt.Sprint(value))}}
+		}
 		if path != "interval" || s.Broken != "short-interval" {
 			set(path, value)
 		}
@@ -460,7 +471,7 @@ func (r *run) forget() {
 			active[o] = active[o] || !s.Suspend
 		}
 	}
-	for _, o := range pool {
+	for _, o := range wholePool {
 		r.given[o] = r.given[o] || r.offered[o] && len(wanted[o]) > 0 && !active[o]
 		r.contested[o], r.shared[o] = r.contested[o] || disagree(wanted[o]), r.shared[o] || len(wanted[o]) > 1
 		if r.seen[o] = r.seen[o] || len(wanted[o]) > 0; r.seen[o] && len(wanted[o]) == 0 {
@@ -768,7 +779,7 @@ func (r *run) end(ctx context.Context) {
 		if err == nil && v.Spec.UnmanagedContents == v1alpha1.UnmanagedBlock {
 			require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"unmanagedContents":"Delete"}}`)))
 		}
-		r.delete(ctx, name)
+		r.delete(ctx, name, false)
 	}
 	r.settle(ctx)
 	for _, name := range names {
