@@ -38,11 +38,14 @@ func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, secre
 	}
 	credentials, _ := o.credentialsNamespace() // validate refuses an unknown one
 	reconciler := &sync.Reconciler{
-		Installation: o.installation, Shard: o.shard, Namespace: ownNamespace(), CredentialsNamespace: credentials,
-		LimitedNamespaces: o.scope.LimitsNamespaces(), UserAgent: mgr.GetConfig().UserAgent, Recorder: events, Metrics: counts,
+		Options: sync.Options{
+			Installation: o.installation, Shard: o.shard, Namespace: ownNamespace(), CredentialsNamespace: credentials,
+			LimitedNamespaces: o.scope.LimitsNamespaces(), UserAgent: mgr.GetConfig().UserAgent,
+		},
+		Recorder: events, Metrics: counts,
 	}
 	if namespace, name, found := strings.Cut(o.firstConfig, "/"); found {
-		reconciler.FirstConfig = types.NamespacedName{Namespace: namespace, Name: name}
+		reconciler.Options.FirstConfig = types.NamespacedName{Namespace: namespace, Name: name}
 	}
 	var served error
 	if o.publishAddress != "" {

@@ -68,27 +68,34 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 	registry := newRegistry(mgr, local, factory, o.installation.ShardLabelKey(o.shard))
 	reconciler := &reconcile.Reconciler{
 		Assignment: assignment.Assignment{Installation: o.installation, Shard: o.shard},
-		Client:     mgr.GetClient(), API: mgr.GetAPIReader(), Local: local, LocalScope: o.scope, Watches: registry,
-		Index: index, Trigger: factory, Recorder: eventSinks, Metrics: reconcilemetrics.New(), Metadata: local.Metadata(), Inventories: inventories,
-		Artifacts: o.artifacts(local), Kept: &source.Kept{Secrets: secrets, Namespace: o.namespace()},
-		DigestKeys: &seal.Store{Secrets: secrets, Namespace: o.namespace(), Log: mgr.GetLogger().WithName("digests")},
-		Namespace:  ownNamespace(), RequireServiceAccount: o.requireServiceAccount, DefaultInterval: o.defaultInterval, BackstopInterval: o.backstopInterval,
-		ImpersonationNamespaces: o.impersonation,
-		MaxBreakGlass:           o.maxBreakGlass,
-		Additions:               additions, PeopleTools: tools, UserStamps: o.userStamps,
-		LineSuppressed: logs.suppressed.WithLabelValues(suppressedObject).Inc,
+		Clients:    reconcile.Clients{Client: mgr.GetClient(), API: mgr.GetAPIReader(), Metadata: local.Metadata()},
+		Clusters:   reconcile.Clusters{Local: local, LocalScope: o.scope},
+		Watching:   reconcile.Watching{Watches: registry, Index: index, Trigger: factory},
+		Reports: reconcile.Reports{
+			Recorder: eventSinks, Metrics: reconcilemetrics.New(), Inventories: inventories,
+			LineSuppressed: logs.suppressed.WithLabelValues(suppressedObject).Inc,
+		},
+		Options: reconcile.Options{
+			Artifacts: o.artifacts(local), Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, ImpersonationNamespaces: o.impersonation,
+			DefaultInterval: o.defaultInterval, BackstopInterval: o.backstopInterval, MaxBreakGlass: o.maxBreakGlass,
+			Additions: additions, PeopleTools: tools, UserStamps: o.userStamps,
+		},
+		Secrets: reconcile.Secrets{
+			Kept:       &source.Kept{Secrets: secrets, Namespace: o.namespace()},
+			DigestKeys: &seal.Store{Secrets: secrets, Namespace: o.namespace(), Log: mgr.GetLogger().WithName("digests")},
+		},
 	}
 	if o.shard != "" {
 		reconciler.Assignment.Elsewhere = mgr.GetAPIReader()
 	}
-	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Namespace); known {
-		reconciler.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
+	if namespace, known := kubeconfigNamespace(o.kubeconfigNamespace, reconciler.Options.Namespace); known {
+		reconciler.Clusters.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{
 			Secrets: secrets, Namespace: namespace, OnChange: reconciler.DestinationChanged,
 			AllowInsecure: o.allowInsecure, AllowProxies: o.allowProxies,
 			Warnings: mgr.GetConfig().WarningHandlerWithContext, UserAgent: mgr.GetConfig().UserAgent, Wrap: lead.wrap,
 			Log: mgr.GetLogger().WithName("destinations"),
 		})
-		if err := mgr.Add(reconciler.Remotes); err != nil {
+		if err := mgr.Add(reconciler.Clusters.Remotes); err != nil {
 			return nil, nil, fmt.Errorf("add the other clusters: %w", err)
 		}
 	}
@@ -96,7 +103,7 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 		return nil, nil, err
 	}
 	conditions := reconcilemetrics.NewConditions(mgr.GetCache(), o.installation)
-	if err := register(metrics.Registry, registry.Collector("vidra"), factory, reconciler.Metrics, conditions, logs.suppressed); err != nil {
+	if err := register(metrics.Registry, registry.Collector("vidra"), factory, reconciler.Reports.Metrics, conditions, logs.suppressed); err != nil {
 		return nil, nil, err
 	}
 	if err := o.addUnselected(mgr, local); err != nil {
@@ -105,7 +112,7 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 	return reconciler, eventSinks, errors.Join(mgr.Add(registry), mgr.Add(newReturnMemory()),
 		mgr.Add(&standby{manager: mgr, local: local, registry: registry, scope: o.scope, waits: lead.waits}), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
 		mgr.AddMetricsServerExtraHandler(logLevelPath, logs.handler(o.metricsSecure)),
-		mgr.Add(&backstop.Lister{Watches: registry, Trigger: factory, Metrics: reconciler.Metrics, Interval: o.backstopInterval}),
+		mgr.Add(&backstop.Lister{Watches: registry, Trigger: factory, Metrics: reconciler.Reports.Metrics, Interval: o.backstopInterval}),
 		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr, func() {
 			registry.Get(watchregistry.Key{}, "", "")
 			index.Loaded(trigger.Owner{})

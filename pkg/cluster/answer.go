@@ -123,7 +123,12 @@ type boundedBody struct {
 	mu     sync.Mutex
 	timer  *time.Timer
 	closed bool
-	// size estimates the bytes that were read of the present event, or of the body.
+	read   bodyRead
+}
+
+// bodyRead is the part of a body that was read.
+type bodyRead struct {
+	// size estimates the bytes of the present event, or of the body.
 	size jsonSize
 	// held is the part of size that is counted in answers.
 	held int64
@@ -135,7 +140,7 @@ type boundedBody struct {
 func (b *boundedBody) start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.size.stream = b.watch
+	b.read.size.stream = b.watch
 	b.expectLocked(!b.watch)
 }
 
@@ -192,13 +197,13 @@ func (b *boundedBody) hold(read []byte) (cost, own, all int64) {
 	if b.closed {
 		return 0, 0, 0
 	}
-	cost = b.size.add(read)
+	cost = b.read.size.add(read)
 	if b.watch {
-		b.expectLocked(b.size.depth > 0)
+		b.expectLocked(b.read.size.depth > 0)
 	}
-	grown := b.size.total - b.held
-	b.held, b.large = b.size.total, b.size.bytes > maxObjectBytes
-	return cost, b.held, b.answers.held.Add(grown)
+	grown := b.read.size.total - b.read.held
+	b.read.held, b.read.large = b.read.size.total, b.read.size.bytes > maxObjectBytes
+	return cost, b.read.held, b.answers.held.Add(grown)
 }
 
 // release ends the wait and releases the bytes of the body.
@@ -207,8 +212,8 @@ func (b *boundedBody) release() {
 	defer b.mu.Unlock()
 	b.closed = true
 	b.expectLocked(false)
-	b.answers.held.Add(-b.held)
-	b.held = 0
+	b.answers.held.Add(-b.read.held)
+	b.read.held = 0
 }
 
 // Close implements io.Closer. It is safe to call during a Read.

@@ -78,7 +78,7 @@ func TestHostileAnswers(t *testing.T) {
 					}
 					return answer, nil
 				})
-				r.limits.finish, r.limits.hold, r.limits.maxHold, r.limits.held = defaultLimits.finish, defaultLimits.hold, defaultLimits.maxHold, testHeldMost
+				r.bounds.limits.finish, r.bounds.limits.hold, r.bounds.limits.maxHold, r.bounds.limits.held = defaultLimits.finish, defaultLimits.hold, defaultLimits.maxHold, testHeldMost
 				ask := func() (time.Duration, error) {
 					began := time.Now()
 					request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.server+tt.path, http.NoBody)
@@ -94,7 +94,7 @@ func TestHostileAnswers(t *testing.T) {
 				took, err := ask()
 				require.ErrorContains(t, err, tt.want, tt.reason)
 				require.LessOrEqual(t, took, defaultLimits.finish)
-				require.Zero(t, r.answers.held.Load(), "what was read is not held any more")
+				require.Zero(t, r.bounds.answers.held.Load(), "what was read is not held any more")
 				require.ErrorContains(t, r.unreachable(), tt.want)
 				require.EqualValues(t, 1, changes.Load())
 
@@ -131,7 +131,7 @@ func TestAnswersOfWatches(t *testing.T) {
 			answer.Body = &endless{text: event, ctx: request.Context()}
 			return answer, nil
 		})
-		r.limits.finish, r.limits.held = defaultLimits.finish, testHeldMost
+		r.bounds.limits.finish, r.bounds.limits.held = defaultLimits.finish, testHeldMost
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.server+"/api?watch=true", http.NoBody)
 		require.NoError(t, err)
 		began := time.Now()
@@ -140,9 +140,9 @@ func TestAnswersOfWatches(t *testing.T) {
 		_, err = io.CopyN(io.Discard, response.Body, readBurst+readRate)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, time.Since(began), time.Second-time.Millisecond, "no faster than it may")
-		require.Less(t, r.answers.held.Load(), int64(testHeldMost))
+		require.Less(t, r.bounds.answers.held.Load(), int64(testHeldMost))
 		require.NoError(t, response.Body.Close())
-		require.Zero(t, r.answers.held.Load())
+		require.Zero(t, r.bounds.answers.held.Load())
 	})
 }
 

@@ -183,9 +183,9 @@ func (d *Destinations) Find(server string) *Cluster {
 // newCluster returns the clients of a remote cluster.
 func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
 	r := newRemote(d.ctx, server, &d.limits, d.opts.Log, d.changed.Add)
-	r.userAgent, r.wrap, r.policy = d.opts.UserAgent, d.opts.Wrap, policy{insecure: d.opts.AllowInsecure, proxies: d.opts.AllowProxies}
+	r.requests.userAgent, r.requests.wrap, r.policy = d.opts.UserAgent, d.opts.Wrap, policy{insecure: d.opts.AllowInsecure, proxies: d.opts.AllowProxies}
 	httpClient := &http.Client{
-		Transport: r.relister.Wrap(withRetryHandling(r)),
+		Transport: r.notify.relister.Wrap(withRetryHandling(r)),
 		// An API server does not redirect, and no other server may receive the credentials.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -194,7 +194,7 @@ func (d *Destinations) newCluster(server *url.URL) (*Cluster, error) {
 		r.close()
 		return nil, err
 	}
-	c.remote, r.credentialsChanged = r, c.invalidateAll
+	c.remote, r.notify.credentialsChanged = r, c.invalidateAll
 	return c, nil
 }
 

@@ -22,7 +22,7 @@ func TestPageTooLarge(t *testing.T) {
 					answer.Body = &endless{text: text, ctx: request.Context()}
 					return answer, nil
 				})
-				r.limits.finish, r.limits.hold, r.limits.maxHold, r.limits.held = defaultLimits.finish, defaultLimits.hold, defaultLimits.maxHold, defaultLimits.held
+				r.bounds.limits.finish, r.bounds.limits.hold, r.bounds.limits.maxHold, r.bounds.limits.held = defaultLimits.finish, defaultLimits.hold, defaultLimits.maxHold, defaultLimits.held
 				ask := func(paged bool) (int64, error) {
 					ctx := t.Context()
 					if paged {
@@ -41,7 +41,7 @@ func TestPageTooLarge(t *testing.T) {
 				require.LessOrEqual(t, n, int64(maxPageBytes))
 				require.NoError(t, r.unreachable())
 				require.Zero(t, changes.Load())
-				require.Zero(t, r.answers.held.Load(), "what was read is not held any more")
+				require.Zero(t, r.bounds.answers.held.Load(), "what was read is not held any more")
 				_, err = ask(false)
 				require.ErrorContains(t, err, errTooLarge.Error())
 			})

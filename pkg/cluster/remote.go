@@ -27,25 +27,13 @@ const maxProbeBody = 64 << 10
 type remote struct {
 	// server is the normalized URL, origin the same without its path.
 	server, origin string
-	// userAgent is the header User-Agent of each request.
-	userAgent string
-	// wrap wraps the transport of each request; optional.
-	wrap transport.WrapperFunc
+	requests       requestOptions
 	// policy is the set of permitted features of a kubeconfig.
 	policy policy
-	limits *limits
+	bounds remoteBounds
 	log    logr.Logger
-	// changed is called when the result of unreachable, or the credentials, may have changed.
-	// It must return at once.
-	changed func(server string)
-	// credentialsChanged is called when the credentials have changed.
-	credentialsChanged func()
-	// relister has the informers list again after an outage, and after each change of the route.
-	relister *Relister
-	health   *health
-	answers  *answerLimits
-	// oversized holds back requests whose answers need too much memory.
-	oversized oversized
+	notify remoteListeners
+	health *health
 	// dialer tracks the open connections.
 	dialer *connrotation.Dialer
 	// ctx ends every request.
@@ -56,13 +44,39 @@ type remote struct {
 	route atomic.Pointer[route]
 }
 
+// requestOptions apply to each request to a cluster.
+type requestOptions struct {
+	// userAgent is the header User-Agent.
+	userAgent string
+	// wrap wraps the transport; optional.
+	wrap transport.WrapperFunc
+}
+
+// remoteBounds bound the requests to a cluster, and their answers.
+type remoteBounds struct {
+	limits  *limits
+	answers *answerLimits
+	// oversized holds back requests whose answers need too much memory.
+	oversized oversized
+}
+
+// remoteListeners get the changes of a cluster.
+type remoteListeners struct {
+	// changed is called when the result of unreachable, or the credentials, may have changed.
+	// It must return at once.
+	changed func(server string)
+	// credentialsChanged is called when the credentials have changed.
+	credentialsChanged func()
+	// relister has the informers list again after an outage, and after each change of the route.
+	relister *Relister
+}
+
 // newRemote returns a remote that works until ctx ends or close is called.
 func newRemote(ctx context.Context, server *url.URL, limits *limits, log logr.Logger, changed func(string)) *remote {
 	r := &remote{
-		server: server.String(), origin: originOf(server), limits: limits, changed: changed,
-		answers:  &answerLimits{limits: limits, speed: rate.NewLimiter(readRate, readBurst)},
-		relister: NewRelister(),
-		log:      log.WithValues("cluster", server.String()),
+		server: server.String(), origin: originOf(server), log: log.WithValues("cluster", server.String()),
+		bounds: remoteBounds{limits: limits, answers: &answerLimits{limits: limits, speed: rate.NewLimiter(readRate, readBurst)}},
+		notify: remoteListeners{changed: changed, relister: NewRelister()},
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.dialer = connrotation.NewDialer((&net.Dialer{Timeout: limits.connect, KeepAlive: 30 * time.Second}).DialContext)
@@ -95,7 +109,7 @@ func (r *remote) RoundTrip(request *http.Request) (*http.Response, error) {
 	if f := r.health.failure(); f != nil {
 		return nil, unsent(request, r.unreachableError(f))
 	}
-	if err := r.oversized.of(request.URL.Path); err != nil {
+	if err := r.bounds.oversized.of(request.URL.Path); err != nil {
 		return nil, unsent(request, err)
 	}
 	response, f, err := r.roundTrip(request)
@@ -155,9 +169,9 @@ func (r *remote) send(request *http.Request, current *route) (*http.Response, er
 		stop()
 		cancel(cause)
 	}
-	timer := time.AfterFunc(r.limits.answerTo(request), func() { cancel(errNoAnswer) })
+	timer := time.AfterFunc(r.bounds.limits.answerTo(request), func() { cancel(errNoAnswer) })
 	// An earlier probe finds out whether the API server answers at all.
-	suspicion := time.AfterFunc(r.limits.suspect, func() { r.health.failed(&failure{reason: errNoAnswer.Error(), advice: adviceNetwork}) })
+	suspicion := time.AfterFunc(r.bounds.limits.suspect, func() { r.health.failed(&failure{reason: errNoAnswer.Error(), advice: adviceNetwork}) })
 	defer suspicion.Stop()
 	sent := redirectTo(request.WithContext(ctx), current.access.server)
 	askForJSON(sent)
@@ -207,13 +221,13 @@ func isWatch(request *http.Request) bool {
 
 // bound limits the body of the answer to a request. end ends the request.
 func (r *remote) bound(ctx context.Context, request *http.Request, source io.ReadCloser, end func(cause error)) io.ReadCloser {
-	b := &boundedBody{source: source, answers: r.answers, ctx: ctx, end: end, watch: isWatch(request), within: r.limits.finish}
+	b := &boundedBody{source: source, answers: r.bounds.answers, ctx: ctx, end: end, watch: isWatch(request), within: r.bounds.limits.finish}
 	b.failed = func(err error) {
 		switch {
 		case request.Context().Err() != nil || r.ctx.Err() != nil: // the request was canceled
 		case errors.Is(err, errTogether): // others may be the cause
-		case errors.Is(err, errTooLarge) && isAboutObjects(request) && (!b.large || isListOrWatch(request) && !b.watch):
-			r.oversized.add(request.URL.Path, r.limits)
+		case errors.Is(err, errTooLarge) && isAboutObjects(request) && (!b.read.large || isListOrWatch(request) && !b.watch):
+			r.bounds.oversized.add(request.URL.Path, r.bounds.limits)
 		case errors.Is(err, errUnfinished), errors.Is(err, errTooLarge):
 			r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
 		case !isWatch(request):
@@ -228,7 +242,7 @@ func (r *remote) bound(ctx context.Context, request *http.Request, source io.Rea
 // connection without an answer: the connection may be dead, and other requests would wait for it too.
 func (r *remote) probe(ctx context.Context) {
 	var conn atomic.Pointer[net.Conn]
-	ctx, cancel := context.WithTimeout(ctx, r.limits.probe)
+	ctx, cancel := context.WithTimeout(ctx, r.bounds.limits.probe)
 	defer cancel()
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) { conn.Store(&got.Conn) },
@@ -263,12 +277,12 @@ func (r *remote) ask(ctx context.Context, path string) (*failure, error) {
 // healthChanged reports that the API server has become unreachable or reachable.
 func (r *remote) healthChanged(f *failure) {
 	if f != nil {
-		r.relister.ListAgain() // no list is answered before it is reachable again
+		r.notify.relister.ListAgain() // no list is answered before it is reachable again
 		r.log.Info("Destination is unreachable", "reason", f.reason)
 	} else {
 		r.log.Info("Destination is reachable again")
 	}
-	r.changed(r.server)
+	r.notify.changed(r.server)
 }
 
 // unreachable returns the fault that keeps the API server from use; nil if it is usable.

@@ -34,16 +34,16 @@ func (r *remote) setRoute(a *access, err error) http.RoundTripper {
 		return nil
 	}
 	// No WATCH continues with the former credentials, or at another server.
-	r.relister.ListAgain()
+	r.notify.relister.ListAgain()
 	if next.err != nil {
 		r.health.clear()
 		r.log.Info("Destination cannot be used", "reason", next.err.Error())
 	} else {
-		r.credentialsChanged()
+		r.notify.credentialsChanged()
 		r.health.retryNow()
 		r.log.Info("Destination has new credentials", "secret", a.secret)
 	}
-	r.changed(r.server)
+	r.notify.changed(r.server)
 	return old.transport
 }
 
@@ -61,9 +61,9 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = r.userAgent
-	if r.wrap != nil {
-		config.Wrap(r.wrap)
+	config.UserAgent = r.requests.userAgent
+	if r.requests.wrap != nil {
+		config.Wrap(r.requests.wrap)
 	}
 	config.Dial = r.dial
 	if config.Proxy == nil {
@@ -82,7 +82,7 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 			inner = t.WrappedRoundTripper()
 			continue
 		case *http.Transport:
-			t.TLSHandshakeTimeout, t.MaxResponseHeaderBytes = r.limits.connect, maxHeaderBytes
+			t.TLSHandshakeTimeout, t.MaxResponseHeaderBytes = r.bounds.limits.connect, maxHeaderBytes
 		}
 		return transport, nil
 	}

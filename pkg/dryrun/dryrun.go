@@ -103,14 +103,14 @@ type Configuration struct {
 // object as it is. live is nil if the object is absent.
 func (r *Runner) Configuration(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) (Configuration, error) {
 	all := Configuration{body: o.Body, live: live}
-	if live == nil || o.Ignored == nil {
+	if live == nil || o.Rules.Ignored == nil {
 		return all, nil
 	}
 	whole, err := r.Apply(ctx, o, all, true)
 	if err != nil {
 		return all, nil //nolint:nilerr // the apply of the body reports it
 	}
-	_, reduced, err := o.Ignored.Without(o.Body, live, whole, r.By)
+	_, reduced, err := o.Rules.Ignored.Without(o.Body, live, whole, r.By)
 	if err != nil {
 		return Configuration{}, err
 	}
@@ -261,7 +261,7 @@ func (r *Runner) undo(o *desired.Object, live *unstructured.Unstructured, scope 
 func (r *Runner) undoOf(o *desired.Object, scope ownership.Scope) ownership.Undo {
 	return ownership.Undo{
 		Manager: r.By.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
-		Keep: o.Exemptions.Exempts, Scope: scope, Known: r.Disclosure(o),
+		Keep: o.Rules.Exemptions.Exempts, Scope: scope, Known: r.Disclosure(o),
 	}
 }
 

@@ -261,7 +261,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 	if live != nil && live.GetDeletionTimestamp() != nil {
 		return d.recreated(diff, o, live), nil
 	}
-	if decision := policy.OfApply(o.Apply); live != nil && !decision.Reverts() {
+	if decision := policy.OfApply(o.Lifetime.Apply); live != nil && !decision.Reverts() {
 		diff.Stays, diff.Why = len(desired.Differences(o.Unstructured(), live)) > 0, decision.Reason
 		return diff, nil
 	}
@@ -347,7 +347,7 @@ func (d *differ) completed(o *desired.Object, absent trigger.Cause) string {
 	switch completed := entry.State == v1alpha1.ObjectCompleted || known.Completes(absent); {
 	case !completed:
 		return ""
-	case o.Apply.Leaves():
+	case o.Lifetime.Apply.Leaves():
 		return "was deleted, and its annotation " + v1alpha1.ApplyAnnotation + " is CreateOnly: it is created again when its configuration changes"
 	}
 	return "ended successfully and was removed by its own controller: it is created again when its configuration changes"
@@ -588,7 +588,7 @@ func (d *differ) decide(o *desired.Object, live *unstructured.Unstructured) poli
 	entry := owners.EntryOf(d.runner.VR, o.ID)
 	decision, _ := d.settings.Decide(plan.Task{
 		Object: o, Known: &plan.Object{Entry: entry}, Why: plan.WhyDrift, Cause: trigger.Cause{Found: live, Deleted: live == nil},
-		Decision: policy.OfEdit(d.runner.VR, entry.BreakGlass, d.settings.MaxBreakGlass, time.Now()),
+		Decision: policy.OfEdit(d.runner.VR, entry.BreakGlass, d.settings.BreakGlass.Max, time.Now()),
 	})
 	return decision
 }

@@ -287,7 +287,7 @@ func TestRecreatedJob(t *testing.T) {
 		id := object.IdentityOf(&v1alpha1.ManagedResourceStatus{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "page"})
 		d := differOf()
 		d.runner.VR.Status.ManagedResources = []v1alpha1.ManagedResourceStatus{{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: "page", UID: "1", Configuration: "c"}}
-		o := &desired.Object{ID: id, GVK: live.GroupVersionKind(), Configuration: "c", RemovesItself: true}
+		o := &desired.Object{ID: id, GVK: live.GroupVersionKind(), Configuration: "c", Lifetime: desired.Lifetime{RemovesItself: true}}
 		require.Equal(t, want, d.recreated(&ObjectDifference{Action: ActionNone}, o, live).Action, status)
 	}
 }

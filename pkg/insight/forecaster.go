@@ -141,7 +141,7 @@ func (f *forecaster) run(ctx context.Context) (*Forecast, error) {
 			fields[i][j].kinds = kinds
 		}
 		found.Fields = append(found.Fields, fields[i]...)
-		if controlled := o.Exemptions.ControllerFields(); len(controlled) > 0 {
+		if controlled := o.Rules.Exemptions.ControllerFields(); len(controlled) > 0 {
 			found.Controlled = append(found.Controlled, ControlledFields{
 				APIVersion: o.GVK.GroupVersion().String(), Kind: o.GVK.Kind, Namespace: o.ID.Namespace, Name: o.ID.Name, Fields: controlled,
 			})
@@ -193,12 +193,12 @@ func (f *forecaster) scales(hpa *unstructured.Unstructured) {
 
 // check returns the fields of an object that others write, or the obstacle to knowing them.
 func (f *forecaster) check(ctx context.Context, o *desired.Object) (fields []ContestedField, missing string, err error) {
-	if o.Apply.Leaves() { // no write of others is reverted
+	if o.Lifetime.Apply.Leaves() { // no write of others is reverted
 		return nil, "", nil
 	}
 	found := &contested{forecaster: f, object: o}
 	if hpa := f.autoscalers[o.ID]; hpa != "" {
-		if _, sets, _ := unstructured.NestedFieldNoCopy(o.Unstructured().Object, replicas...); sets && !o.Exemptions.Exempts(scaler, replicas) {
+		if _, sets, _ := unstructured.NestedFieldNoCopy(o.Unstructured().Object, replicas...); sets && !o.Rules.Exemptions.Exempts(scaler, replicas) {
 			found.add(strings.Join(replicas, "."), scaler, replicas)
 		}
 	}
@@ -285,7 +285,7 @@ func (c *contested) compare(live, applied *unstructured.Unstructured) {
 		}
 		for _, path := range e.Fields {
 			at, sets := tokens[path]
-			if !sets || at != nil && c.object.Exemptions.Exempts(e.Manager, at) {
+			if !sets || at != nil && c.object.Rules.Exemptions.Exempts(e.Manager, at) {
 				continue
 			}
 			field := c.add(path, e.Manager, at)

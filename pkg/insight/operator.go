@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -118,7 +119,7 @@ func (d *decisions) settings(vr *v1alpha1.VidraResource, by object.Signature) *p
 	return &plan.Settings{
 		Claimant: owners.Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: by.Manager, WithoutKeys: true},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents,
-		MaxBreakGlass: d.maxBreakGlass(vr), GlassRoom: sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(inventory) }),
-		Additions: plan.AdditionsOf(vr, d.operator.Additions, d.operator.Tools), Tools: d.operator.Tools,
+		BreakGlass: plan.BreakGlassSettings{Max: d.maxBreakGlass(vr), Room: sync.OnceValue(func() *atomic.Int64 { return plan.NewBreakGlassRoom(inventory) })},
+		Additions:  plan.AdditionsOf(vr, d.operator.Additions, d.operator.Tools), Tools: d.operator.Tools,
 	}
 }

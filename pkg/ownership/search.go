@@ -12,8 +12,8 @@ import (
 
 // findRemoved finds the fields that an edit removed. ours is the set of Manager after the edit.
 func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.Set) {
-	owned := make([]*fieldpath.Set, 0, len(s.owners))
-	for _, e := range s.owners {
+	owned := make([]*fieldpath.Set, 0, len(s.managers.owners))
+	for _, e := range s.managers.owners {
 		owned = append(owned, e.all())
 	}
 	s.touched = s.missing(s.undo.Configuration, found.Object, ours, unionOf(owned), nil)
@@ -48,17 +48,22 @@ type search struct {
 	recorded bool
 	// lastApplied is when an apply of Manager last changed the object.
 	lastApplied time.Time
-	// appliers are the managers with Prefix that have one now.
+	managers    managersOfEdit
+	// touched are the parents below which additions count.
+	touched *parents
+	roots   []root
+	lost    []Change
+}
+
+// managersOfEdit are the managers of an object that was edited.
+type managersOfEdit struct {
+	// appliers are the managers with Prefix that have an entry now.
 	appliers sets.Set[string]
 	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit, and authors the owners that
 	// are searched for the author of a change.
 	entries, owners, authors []*entry
 	// editors are the entries of the managers that may have made the edit.
 	editors []*entry
-	// touched are the parents below which additions count.
-	touched *parents
-	roots   []root
-	lost    []Change
 }
 
 // root is the top of the addition of an entry.
@@ -81,7 +86,7 @@ func (s *search) mayHaveAdded(e *entry) bool {
 		return false
 	case e.record.applies() && (s.undo.Scope == BesideRemoved || strings.HasPrefix(manager, s.undo.Prefix)):
 		return false
-	case strings.HasPrefix(manager, s.undo.Prefix) && (!s.undo.BeforeKnown || manager != s.undo.Manager && s.appliers.Has(manager)):
+	case strings.HasPrefix(manager, s.undo.Prefix) && (!s.undo.BeforeKnown || manager != s.undo.Manager && s.managers.appliers.Has(manager)):
 		return false // what an admission webhook added to an apply
 	case s.undo.BeforeKnown && (!s.undo.Unobserved || !s.recorded || manager == beforeFirstApply):
 		return true
@@ -97,7 +102,7 @@ func (s *search) mayHaveAdded(e *entry) bool {
 // collectAll finds the additions of the editors. ours is the set of Manager.
 func (s *search) collectAll(ours *fieldpath.Set) {
 	s.roots = nil
-	for _, e := range s.editors {
+	for _, e := range s.managers.editors {
 		e.taken = nil
 		s.collect(e, level{
 			set: e.all(), ours: ours, conf: &node{live: s.undo.Configuration}, configured: true, live: &node{live: s.live.Object}, touched: s.touched,
@@ -202,7 +207,7 @@ func (s *search) collectBelow() {
 	for _, r := range s.roots {
 		roots.Insert(r.path)
 	}
-	for _, e := range s.entries {
+	for _, e := range s.managers.entries {
 		if !e.ours && e.record.text("subresource") == "" && !e.record.appliedWith(s.undo.Prefix) {
 			e.takeBelow(e.all(), roots, nil)
 		}
@@ -229,8 +234,8 @@ func (e *entry) takeBelow(set, roots *fieldpath.Set, path fieldpath.Path) {
 
 // addition is the result of the search.
 func (s *search) addition() Addition {
-	a := Addition{Lost: s.lost, Patch: patchOf(s.entries, s.undo.Manager, s.live.GetAPIVersion())}
-	for _, e := range s.editors {
+	a := Addition{Lost: s.lost, Patch: patchOf(s.managers.entries, s.undo.Manager, s.live.GetAPIVersion())}
+	for _, e := range s.managers.editors {
 		if e.wrote {
 			a.authors = append(a.authors, e)
 		}
@@ -250,7 +255,7 @@ func (s *search) addition() Addition {
 // change returns a Change of the object. The owner of a field that exists is the manager that
 // changed it.
 func (s *search) change(kind ChangeKind, path fieldpath.Path, found, restored any) Change {
-	w := walker{manager: s.undo.Manager, withheld: s.withheld, entries: s.authors}
+	w := walker{manager: s.undo.Manager, withheld: s.withheld, entries: s.managers.authors}
 	if kind != Changed {
 		w.entries = nil
 	}

@@ -142,26 +142,26 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	}
 	s := search{
 		undo: u, live: live, withheld: u.Known.With(found, live).Withholds(), lastApplied: LastApplied(live, u.Manager),
-		appliers: sets.New(Managers(live, u.Prefix)...),
+		managers: managersOfEdit{appliers: sets.New(Managers(live, u.Prefix)...)},
 	}
 	ours := applied(found, u.Manager)
-	s.entries, s.recorded = entries(live, u.Manager), ours != nil
+	s.managers.entries, s.recorded = entries(live, u.Manager), ours != nil
 	recorded := Recorded(found)
 	if !recorded || u.Scope == Defaults {
-		s.entries = append(s.entries, syntheticEntries(live)...)
+		s.managers.entries = append(s.managers.entries, syntheticEntries(live)...)
 	}
-	for _, e := range s.entries {
+	for _, e := range s.managers.entries {
 		if s.mayHaveAdded(e) {
-			s.editors = append(s.editors, e)
+			s.managers.editors = append(s.managers.editors, e)
 		}
 	}
-	if len(s.editors) == 0 && !unowned {
+	if len(s.managers.editors) == 0 && !unowned {
 		return Addition{}
 	}
-	if s.owners = s.entries; found != live && recorded {
-		s.owners = entries(found, u.Manager)
+	if s.managers.owners = s.managers.entries; found != live && recorded {
+		s.managers.owners = entries(found, u.Manager)
 	}
-	s.authors = latest(s.owners)
+	s.managers.authors = latest(s.managers.owners)
 	oursFound := setOf(ours)
 	s.findRemoved(found, oursFound)
 	if s.touched == nil {

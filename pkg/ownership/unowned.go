@@ -22,7 +22,7 @@ func (s *search) addUnowned() {
 	set := s.unowned(s.live.Object, &node{live: s.undo.Configuration}, unionOf(owned), s.touched, nil)
 	if !set.Empty() {
 		e := &entry{index: -1, set: set}
-		s.entries, s.editors = append(s.entries, e), append(s.editors, e)
+		s.managers.entries, s.managers.editors = append(s.managers.entries, e), append(s.managers.editors, e)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 // accounts returns the rules of this operator.
 func (r *Reconciler) accounts() access.Accounts {
-	return access.Accounts{Cache: r.Client, Own: r.Namespace, Required: r.RequireServiceAccount, Impersonated: r.ImpersonationNamespaces}
+	return access.Accounts{Cache: r.Clients.Client, Own: r.Options.Namespace, Required: r.Options.RequireServiceAccount, Impersonated: r.Options.ImpersonationNamespaces}
 }
 
 // rereadIfAccountAllowed makes a reconcile read the manifest that the last one left unread, because
@@ -39,17 +39,17 @@ func (s *ownerState) accountMissing() bool {
 
 // enqueueAccounts enqueues the VidraResources that name an account of a namespace whose labels have changed.
 func (r *Reconciler) enqueueAccounts(ctx context.Context, namespace string) {
-	if r.ImpersonationNamespaces == nil {
+	if r.Options.ImpersonationNamespaces == nil {
 		return
 	}
 	all := &v1alpha1.VidraResourceList{}
-	if err := r.Client.List(ctx, all); err != nil { // from the cache, which has synced
+	if err := r.Clients.Client.List(ctx, all); err != nil { // from the cache, which has synced
 		log.FromContext(ctx).Error(err, "Cannot list the VidraResources of a namespace", "namespace", namespace)
 		return
 	}
 	for i := range all.Items {
 		if vr := &all.Items[i]; vr.Spec.ServiceAccountName != "" && vr.Spec.Destination.Namespace == namespace {
-			r.Trigger.EnqueueAll(client.ObjectKeyFromObject(vr))
+			r.Watching.Trigger.EnqueueAll(client.ObjectKeyFromObject(vr))
 		}
 	}
 }
@@ -62,27 +62,27 @@ func (p *pass) refuse(ctx context.Context, why object.Failure) (reconcile.Result
 		}
 		return p.block(ctx, why)
 	}
-	p.state.unbegun = p.plan.First
+	p.state.attempt.unbegun = p.plan.First
 	return p.stall(ctx, why)
 }
 
 // awaitRights enqueues the VidraResource at the grant of the rights that the last requests lacked, and returns them.
 func (p *pass) awaitRights(all bool) (missing map[access.Right]dynamic.Interface) {
 	s := p.state
-	if p.reconciler.grants == nil || p.applier.Client == nil { // nil if no request is sent
+	if p.reconciler.Watching.grants == nil || p.applier.Client == nil { // nil if no request is sent
 		return nil
 	}
 	missing = map[access.Right]dynamic.Interface{}
 	maps.Copy(missing, s.read.unreadable)
 	for o := range s.plan.Objects.All() {
 		if o.Problem == nil {
-			o.MissingRights = nil
+			o.Attempts.MissingRights = nil
 		}
-		for _, right := range o.MissingRights {
+		for _, right := range o.Attempts.MissingRights {
 			missing[right] = p.applier.Client
 		}
 	}
-	for key, status := range s.plan.Watches {
+	for key, status := range s.plan.Watching.Watches {
 		if status.State == watchregistry.Degraded && status.Reason == watchregistry.ReasonForbidden {
 			for _, right := range (access.Subject{Cluster: key.Cluster}).Rights(key.GVR, key.Namespace, "list", "watch") {
 				missing[right] = access.ReviewsAsVidra(p.applier.Destination)
@@ -90,7 +90,7 @@ func (p *pass) awaitRights(all bool) (missing map[access.Right]dynamic.Interface
 		}
 	}
 	if all {
-		p.reconciler.grants.Await(p.plan.Settings.Claimant.Owner, missing)
+		p.reconciler.Watching.grants.Await(p.plan.Settings.Claimant.Owner, missing)
 	}
 	return missing
 }
@@ -98,12 +98,12 @@ func (p *pass) awaitRights(all bool) (missing map[access.Right]dynamic.Interface
 // granted makes an owner retry the requests that lacked a right.
 func (r *Reconciler) granted(owner trigger.Owner, right access.Right) {
 	gvr := schema.GroupVersionResource{Group: right.Group, Version: right.Version, Resource: right.Resource}
-	r.Watches.WakeWatch(watchregistry.Key{Cluster: right.Subject.Cluster, GVR: gvr, Namespace: right.Namespace})
-	r.Trigger.EnqueueRetry(owner)
+	r.Watching.Watches.WakeWatch(watchregistry.Key{Cluster: right.Subject.Cluster, GVR: gvr, Namespace: right.Namespace})
+	r.Watching.Trigger.EnqueueRetry(owner)
 }
 
 // runGrants asks for the rights until ctx ends. It makes the grants a manager's runnable.
 func (r *Reconciler) runGrants(ctx context.Context) error {
-	r.grants.Run(ctx)
+	r.Watching.grants.Run(ctx)
 	return nil
 }

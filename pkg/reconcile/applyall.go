@@ -45,7 +45,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 	var replaced []apply.Result
 	free := func() {}
 	p.state.lane.apart(func() {
-		if taken, err := p.reconciler.heavy.Take(ctx, apply.WeightOf(tasks)); err == nil { // otherwise ctx has ended, and the requests say so
+		if taken, err := p.reconciler.bounds.heavy.Take(ctx, apply.WeightOf(tasks)); err == nil { // otherwise ctx has ended, and the requests say so
 			free = taken
 		}
 		run.While(func() {
@@ -104,7 +104,7 @@ func (p *pass) end(result apply.Result) {
 
 // slot waits for a slot for requests about an object. leave releases it after the last request, with its error.
 func (p *pass) slot(ctx context.Context, key trigger.ObjectKey) (leave func(error)) {
-	left, err := p.reconciler.gate.Routine(ctx, trigger.Heal{Owner: p.plan.Settings.Claimant.Owner, Key: key})
+	left, err := p.reconciler.bounds.gate.Routine(ctx, trigger.Heal{Owner: p.plan.Settings.Claimant.Owner, Key: key})
 	if err != nil { // ctx has ended, and the requests say so
 		return func(error) {}
 	}
@@ -142,7 +142,7 @@ func (p *pass) await(t plan.Task) (begun plan.Task, done bool) {
 }
 
 func (r *Reconciler) limit() int {
-	return cmp.Or(r.Parallel, plan.DefaultParallel)
+	return cmp.Or(r.Options.Parallel, plan.DefaultParallel)
 }
 
 // preflightAll reads the objects whose first apply was impossible, and takes from the plan those where it
@@ -151,7 +151,7 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	met := slices.Clone(todo.Apply) // heals give causes to the tasks meanwhile
 	errs := make([]error, len(todo.Apply))
 	p.applier.ParallelKinds(len(met), func(i int) object.Identity { return met[i].Object.ID }, func(i int) {
-		if met[i].Why == plan.WhyNew && (met[i].Known.Problem != nil || met[i].Known.Foreign) {
+		if met[i].Why == plan.WhyNew && (met[i].Known.Problem != nil || met[i].Known.Seen.Foreign) {
 			leave := p.slot(ctx, met[i].Object.Key)
 			defer func() { leave(errs[i]) }()
 			met[i], errs[i] = p.applier.Preflight(ctx, met[i])
@@ -197,7 +197,7 @@ func (p *pass) skipAll(ctx context.Context, why object.Failure) {
 	p.applier.ParallelKinds(len(tasks), func(i int) object.Identity { return tasks[i].Object.ID }, func(i int) { results[i], errs[i] = p.applyOne(ctx, tasks[i]) })
 	for i, r := range results {
 		if cmp.Or(errs[i], r.Err) == nil {
-			delete(p.plan.PendingDrift, r.Task.Object.Key)
+			delete(p.plan.Findings.PendingDrift, r.Task.Object.Key)
 			p.recorder().RecordResult(r)
 		}
 	}
@@ -225,7 +225,7 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 			return
 		}
 		if p.applier.Settings.Watched {
-			p.reconciler.Index.ExpectRemoval(p.plan.Settings.Claimant.Owner, r.Task.Object.Key)
+			p.reconciler.Watching.Index.ExpectRemoval(p.plan.Settings.Claimant.Owner, r.Task.Object.Key)
 		}
 		r.Err = p.applier.Delete(ctx, r.Task.Object.Key, r.Recreation.Delete)
 	})

@@ -33,7 +33,7 @@ func TestContentionAboutAnObject(t *testing.T) {
 	require.NoError(t, l.client.Update(t.Context(), vr))
 	l.mustPass(t)
 	told := &fielded{}
-	l.Recorder = told
+	l.Reports.Recorder = told
 	for range 3 {
 		l.mustPass(t, "a")
 	}
@@ -56,13 +56,13 @@ func TestTwoWriters(t *testing.T) {
 		require.NoError(t, l.client.Update(t.Context(), vr))
 		l.mustPass(t)
 		told := &fielded{}
-		l.Recorder = told
+		l.Reports.Recorder = told
 		object := trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "default", Name: "a"}
 		heals, passes, statuses, held := 0, 0, 0, false
 		var longest time.Duration
 		for start := time.Now(); time.Since(start) < lasts; {
 			since := time.Now()
-			l.Trigger.RequeueCauses(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{object: {Deleted: true, Since: since}}})
+			l.Watching.Trigger.RequeueCauses(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{object: {Deleted: true, Since: since}}})
 			for healed := false; !healed; passes++ {
 				l.done = nil
 				result, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
@@ -97,7 +97,7 @@ func TestTwoWriters(t *testing.T) {
 
 		// After a restart the object is still contended, and no Event tells so again.
 		l.restart()
-		l.Recorder = told
+		l.Reports.Recorder = told
 		l.mustPass(t)
 		l.mustPass(t, "a")
 		require.Equal(t, v1alpha1.ObjectContended, l.get(t).Status.ManagedResources[0].State)
@@ -147,14 +147,14 @@ func TestStructuralHealsCostTwo(t *testing.T) {
 func TestHeldHealDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, colors("a", "b"))
-		l.Metrics = metrics.New()
+		l.Reports.Metrics = metrics.New()
 		l.mustPass(t)
 		edit := func(names ...string) []string {
 			causes := trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{}}
 			for _, name := range names {
 				causes.Objects[trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "default", Name: name}] = trigger.Cause{Deleted: true, Since: time.Now()}
 			}
-			l.Trigger.RequeueCauses(faulty, causes)
+			l.Watching.Trigger.RequeueCauses(faulty, causes)
 			return l.mustPass(t)
 		}
 		for range contention.HealBurst {
@@ -166,13 +166,13 @@ func TestHeldHealDelaysNoOther(t *testing.T) {
 		require.NotContains(t, done, "a")
 		require.Contains(t, done, "b")
 		require.False(t, l.ready(t))
-		require.InDelta(t, 1, testutil.ToFloat64(l.Metrics.HeldHeals.WithLabelValues("", "ConfigMap")), 0, "one heal was delayed")
+		require.InDelta(t, 1, testutil.ToFloat64(l.Reports.Metrics.HeldHeals.WithLabelValues("", "ConfigMap")), 0, "one heal was delayed")
 		drifted := meta.FindStatusCondition(l.get(t).Status.Conditions, v1alpha1.ConditionDrifted)
 		require.Equal(t, v1alpha1.ReasonDriftContended, drifted.Reason)
 		vr := l.get(t)
 		vr.Spec.Drift.Mode, vr.Generation = v1alpha1.DriftIgnore, vr.Generation+1
 		require.NoError(t, l.client.Update(t.Context(), vr))
 		l.mustPass(t)
-		require.False(t, l.states.all[faulty].plan.Objects.Manifest[0].Contention.NotBefore.After(time.Now()), "what is not healed is not held")
+		require.False(t, l.states.all[faulty].plan.Objects.Manifest[0].Edits.Contention.NotBefore.After(time.Now()), "what is not healed is not held")
 	})
 }

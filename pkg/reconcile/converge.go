@@ -33,11 +33,11 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 		return reconcile.Result{}, nil
 	}
 	defer r.states.running.Done()
-	if !r.gate.Enter(h) {
+	if !r.bounds.gate.Enter(h) {
 		return reconcile.Result{}, nil
 	}
 	answer := limits.NotAsked
-	defer func() { r.gate.Leave(h, answer) }()
+	defer func() { r.bounds.gate.Leave(h, answer) }()
 	ctx, left, done := r.Assignment.Healing(ctx, h.Owner)
 	defer done()
 	one := r.beginHeal(ctx, h, left)
@@ -73,7 +73,7 @@ type healing struct {
 // leftShard reads the VidraResource from the API server, as a cache may be behind, and reports whether another shard reconciles it.
 func (p *pass) leftShard(ctx context.Context) (bool, error) {
 	now := &v1alpha1.VidraResource{}
-	if err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, now); err != nil {
+	if err := p.reconciler.Clients.API.Get(ctx, p.plan.Settings.Claimant.Owner, now); err != nil {
 		return false, fmt.Errorf("read VidraResource %s, which another shard may reconcile: %w", p.plan.Settings.Claimant.Owner.Name, err)
 	}
 	return !p.reconciler.Assignment.Has(now), nil
@@ -84,7 +84,7 @@ func (p *pass) leftShard(ctx context.Context) (bool, error) {
 func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *healing {
 	vr := &v1alpha1.VidraResource{}
 	s := r.states.of(h.Owner)
-	if err := r.Client.Get(ctx, h.Owner, vr); err != nil || s == nil || left {
+	if err := r.Clients.Client.Get(ctx, h.Owner, vr); err != nil || s == nil || left {
 		r.handOver(h)
 		return nil
 	}
@@ -94,7 +94,7 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 	if o != nil && o.Turn.Taken() {
 		return nil // release and endHeal resume it
 	}
-	cause, found := r.Trigger.TakeHeal(h)
+	cause, found := r.Watching.Trigger.TakeHeal(h)
 	if !found {
 		o.LeaveLoop()
 		return nil
@@ -105,27 +105,27 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 			delayed := o.Delays()
 			task, due, ok := p.plan.HealTask(ctx, o, cause)
 			if !delayed && o.Delays() { // Ready does not hold
-				r.Trigger.Report(h.Owner, 0)
+				r.Watching.Trigger.Report(h.Owner, 0)
 			}
 			switch {
 			case ok:
 				s.lane.beginLocked(o)
 				return &healing{p, o, o.Turn.Due(), task}
 			case !due.IsZero():
-				r.Trigger.DelayHeal(h, cause, due)
+				r.Watching.Trigger.DelayHeal(h, cause, due)
 				return nil
 			}
 		}
 	}
 	o.LeaveLoop()
-	r.Trigger.HandOver(h, cause)
+	r.Watching.Trigger.HandOver(h, cause)
 	return nil
 }
 
 // handOver has a reconcile take the cause of a change.
 func (r *Reconciler) handOver(h trigger.Heal) {
-	if cause, found := r.Trigger.TakeHeal(h); found {
-		r.Trigger.HandOver(h, cause)
+	if cause, found := r.Watching.Trigger.TakeHeal(h); found {
+		r.Watching.Trigger.HandOver(h, cause)
 	}
 }
 
@@ -136,7 +136,7 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 	if s.lane.closed || held || !r.Assignment.Reconciles(vr) || !vr.DeletionTimestamp.IsZero() || !r.states.uses(owner, s, vr) {
 		return false
 	}
-	if s.plan.Read.Generation != vr.Generation || s.plan.Read.Stalled != nil || s.manifest.bodies.dropped || s.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Provenance.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
+	if s.plan.Read.Generation != vr.Generation || s.plan.Read.Stalled != nil || s.manifest.bodies.dropped || s.attempt.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Origin.Provenance.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
 		return false
 	}
 	changed, _ := r.sourcesChanged(vr, s)
@@ -159,7 +159,7 @@ func (p *pass) connectAgain(ctx context.Context) bool {
 func (r *Reconciler) abandonHeal(h trigger.Heal, one *healing) {
 	one.task.Cause.Unanswered = true
 	one.pass.state.lane.endWith(one, one.task.Cause)
-	r.Trigger.HandOver(h, one.task.Cause)
+	r.Watching.Trigger.HandOver(h, one.task.Cause)
 }
 
 // endHeal records the result of a heal. Its Events leave at once. The status follows with a reconcile: at once if it shows
@@ -174,7 +174,7 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 		cause := result.Task.Cause
 		cause.Unanswered = cause.Unanswered || result.Err != nil && object.Unanswered(result.Err)
 		s.lane.endWith(one, cause)
-		r.Trigger.HandOver(h, cause)
+		r.Watching.Trigger.HandOver(h, cause)
 		return
 	}
 	var reported v1alpha1.VidraResourceStatus
@@ -193,9 +193,9 @@ func (r *Reconciler) endHeal(ctx context.Context, h trigger.Heal, one *healing, 
 	}()
 	r.record(h.Owner, object.ReferenceToOwner(p.plan.VR), reported, reported, reverts)
 	if report {
-		r.Trigger.Report(h.Owner, after)
+		r.Watching.Trigger.Report(h.Owner, after)
 	}
-	r.Trigger.ResumeHeals(h.Owner, []trigger.ObjectKey{h.Key})
+	r.Watching.Trigger.ResumeHeals(h.Owner, []trigger.ObjectKey{h.Key})
 }
 
 // recordHeal records the result of a heal in the state, and returns the reverts, whose Events wait for no status, and whether
@@ -211,15 +211,15 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 		entry := *o.Entry // a reconcile may be reading the other one
 		o.Entry = &entry
 	}
-	before, noted := *one.task.Known, len(s.plan.PendingEvents)
+	before, noted := *one.task.Known, len(s.plan.Reports.Events)
 	result.Task.Known = o
 	p.recorder().RecordResult(result)
-	if len(p.plan.PendingDrift) > 0 { // it is tried again by a reconcile
+	if len(p.plan.Findings.PendingDrift) > 0 { // it is tried again by a reconcile
 		s.plan.Schedule.Attempted(true, false, p.plan.Now)
-		p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift})
+		p.reconciler.Watching.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Findings.PendingDrift})
 	}
-	rest := s.plan.PendingEvents[:noted:noted]
-	for _, change := range s.plan.PendingEvents[noted:] {
+	rest := s.plan.Reports.Events[:noted:noted]
+	for _, change := range s.plan.Reports.Events[noted:] {
 		switch change.Action {
 		case events.Restored, events.Recreated, events.Relabelled:
 			reverts = append(reverts, change)
@@ -227,9 +227,9 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 			rest = append(rest, change)
 		}
 	}
-	s.plan.PendingEvents = rest
-	now := len(rest) > noted || len(p.plan.PendingDrift) > 0 || s.plan.Read.Again || o.Problem != nil || o.Drift != nil || o.Entry == nil ||
-		!equality.Semantic.DeepEqual(before.Entry, o.Entry) || o.Additions != before.Additions ||
+	s.plan.Reports.Events = rest
+	now := len(rest) > noted || len(p.plan.Findings.PendingDrift) > 0 || s.plan.Read.Again || o.Problem != nil || o.Edits.Drift != nil || o.Entry == nil ||
+		!equality.Semantic.DeepEqual(before.Entry, o.Entry) || o.Edits.Additions != before.Edits.Additions ||
 		!slices.Equal(o.Remarks.Warnings, before.Remarks.Warnings)
 	switch {
 	case now:

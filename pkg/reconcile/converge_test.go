@@ -42,8 +42,8 @@ func newObjectLoop(t *testing.T, text string, with ...func(o *objectLoop)) *obje
 		set(o)
 	}
 	t.Cleanup(o.queue.ShutDown)
-	require.NoError(t, o.Trigger.HealSource().Start(t.Context(), o.queue))
-	o.gate = limits.NewGate(o.Trigger.EnqueueHeal)
+	require.NoError(t, o.Watching.Trigger.HealSource().Start(t.Context(), o.queue))
+	o.bounds.gate = limits.NewGate(o.Watching.Trigger.EnqueueHeal)
 	o.mustPass(t)
 	o.told, o.done = nil, nil
 	return o
@@ -62,9 +62,9 @@ func (o *objectLoop) deleted(t *testing.T, name string) {
 	u.SetName(name)
 	u.SetUID(types.UID("uid-" + name))
 	u.SetResourceVersion("7")
-	kept, err := o.Trigger.TransformFor("", fixture.ConfigMaps)(u)
+	kept, err := o.Watching.Trigger.TransformFor("", fixture.ConfigMaps)(u)
 	require.NoError(t, err)
-	o.Trigger.HandlerFor("", fixture.ConfigMaps).OnDelete(kept)
+	o.Watching.Trigger.HandlerFor("", fixture.ConfigMaps).OnDelete(kept)
 }
 
 // work has a worker take all that is queued.
@@ -119,12 +119,12 @@ func TestConverge(t *testing.T) {
 		"Forgotten":   {reason: "Nothing is known of the objects.", before: func(_ *testing.T, o *objectLoop) { delete(o.states.all, faulty) }, handedOver: true},
 		"Closed":      {reason: "Another shard may reconcile it.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].lane.close() }, handedOver: true},
 		"Outdated":    {reason: "Its state is made anew.", before: func(_ *testing.T, o *objectLoop) { o.states.restart(faulty) }, handedOver: true},
-		"Unbegun":     {reason: "The reconcile before it failed.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].unbegun = true }, handedOver: true},
+		"Unbegun":     {reason: "The reconcile before it failed.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].attempt.unbegun = true }, handedOver: true},
 		"Unread":      {reason: "The manifest could not be read.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].plan.Read.Stalled = &object.Failure{} }, handedOver: true},
 		"LeftBehind":  {reason: "The manifest lacks it.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Desired = nil }, handedOver: true},
 		"Unapplied":   {reason: "It is applied by a reconcile.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Entry.Configuration = "former" }, handedOver: true},
 		"Problem":     {reason: "The backoff of a failed object holds.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Fail(v1alpha1.ReasonApplyFailed, "it is refused") }, handedOver: true},
-		"Terminating": {reason: "Nothing can be created in its Namespace.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Drift = &plan.Drift{} }, handedOver: true},
+		"Terminating": {reason: "Nothing can be created in its Namespace.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Edits.Drift = &plan.Drift{} }, handedOver: true},
 		"Reserved":    {reason: "A reconcile has the object in its hand, and resumes the heal.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Turn.Reserve(nil) }, kept: true},
 		"Refused": {reason: "It is tried again by a reconcile, which reports the problem.", before: func(_ *testing.T, o *objectLoop) { o.denied["a"] = true },
 			done: []string{"a"}, handedOver: true},
@@ -142,8 +142,8 @@ func TestConverge(t *testing.T) {
 				o.work(t)
 				require.Equal(t, tc.done, o.done, tc.reason)
 				require.Equal(t, tc.told, o.told, tc.reason)
-				require.Equal(t, tc.kept, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
-				_, handedOver := o.Trigger.TakeCauses(faulty).Objects[healOf("a").Key]
+				require.Equal(t, tc.kept, len(o.Watching.Trigger.Heals(faulty)) > 0, tc.reason)
+				_, handedOver := o.Watching.Trigger.TakeCauses(faulty).Objects[healOf("a").Key]
 				require.Equal(t, tc.handedOver, handedOver, tc.reason)
 				if s := o.states.all[faulty]; s != nil {
 					require.Zero(t, s.lane.healing)
@@ -164,7 +164,7 @@ func TestHealBesideAReconcile(t *testing.T) {
 			waits <- struct{}{}
 			<-answered
 		}
-		o.states.all[faulty].plan.Unreported.Heals, o.states.all[faulty].plan.Schedule.Flush = 1, time.Now()
+		o.states.all[faulty].plan.Reports.Unreported.Heals, o.states.all[faulty].plan.Schedule.Flush = 1, time.Now()
 		reconciled := make(chan error)
 		go func() { _, err := o.pass(t); reconciled <- err }()
 		<-waits
@@ -172,7 +172,7 @@ func TestHealBesideAReconcile(t *testing.T) {
 		o.work(t)
 		require.Equal(t, []string{"a"}, o.done, "the heal does not wait")
 		require.Contains(t, o.told, events.ReasonDriftCorrected)
-		require.EqualValues(t, 1, o.states.all[faulty].plan.Unreported.Heals, "the status that is being written does not count it")
+		require.EqualValues(t, 1, o.states.all[faulty].plan.Reports.Unreported.Heals, "the status that is being written does not count it")
 		close(answered)
 		require.NoError(t, <-reconciled)
 		o.writing = nil
@@ -222,7 +222,7 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 						}
 						o.work(t)
 						require.Equal(t, tc.atOnce, slices.Contains(o.done, tc.edited), tc.reason)
-						require.Equal(t, !tc.atOnce, len(o.Trigger.Heals(faulty)) > 0, tc.reason)
+						require.Equal(t, !tc.atOnce, len(o.Watching.Trigger.Heals(faulty)) > 0, tc.reason)
 						if tc.after != nil {
 							tc.after(t, o)
 						}
@@ -236,11 +236,11 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 				}
 				require.Equal(t, tc.done, o.mustPass(t), tc.reason)
 				require.Contains(t, o.told, events.ReasonChangeReverted, "nothing is lost")
-				require.Empty(t, o.Trigger.TakeCauses(faulty).Objects)
+				require.Empty(t, o.Watching.Trigger.TakeCauses(faulty).Objects)
 				o.done = nil
 				o.work(t)
 				require.Empty(t, o.done)
-				require.Empty(t, o.Trigger.Heals(faulty))
+				require.Empty(t, o.Watching.Trigger.Heals(faulty))
 			})
 		})
 	}
@@ -249,7 +249,7 @@ func TestHealWhileAnotherObjectIsApplied(t *testing.T) {
 // TestReconcileEndsAfterEarlyTasks interrupts a reconcile while the loop of objects does one of its tasks: the next one may have another manifest.
 func TestReconcileEndsAfterEarlyTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newObjectLoop(t, colors("a", "c"), func(o *objectLoop) { o.Parallel = 1 })
+		o := newObjectLoop(t, colors("a", "c"), func(o *objectLoop) { o.Options.Parallel = 1 })
 		begun, answered := make(chan struct{}), make(chan struct{})
 		o.applying = func(name string) {
 			switch name {
@@ -283,7 +283,7 @@ func TestReconcileEndsAfterEarlyTasks(t *testing.T) {
 func TestDelayedHealBesideAReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newObjectLoop(t, colors("a"), func(o *objectLoop) {
-			o.Metrics = metrics.New()
+			o.Reports.Metrics = metrics.New()
 			vr := o.get(t)
 			vr.Spec.Drift.HealsPerMinute = 1
 			require.NoError(t, o.client.Update(t.Context(), vr))
@@ -304,7 +304,9 @@ func TestDelayedHealBesideAReconcile(t *testing.T) {
 		reconciled := make(chan error)
 		go func() { _, err := o.pass(t); reconciled <- err }()
 		synctest.Wait()
-		held := func() float64 { return testutil.ToFloat64(o.Metrics.HeldHeals.WithLabelValues("", "ConfigMap")) }
+		held := func() float64 {
+			return testutil.ToFloat64(o.Reports.Metrics.HeldHeals.WithLabelValues("", "ConfigMap"))
+		}
 		before := held()
 		for range 3 { // the second edit of each is made while the first one waits
 			o.done = nil
@@ -314,16 +316,16 @@ func TestDelayedHealBesideAReconcile(t *testing.T) {
 				o.work(t)
 			}
 			require.Empty(t, o.done, "its bucket is empty")
-			require.Equal(t, []trigger.ObjectKey{healOf("a").Key}, o.Trigger.Heals(faulty), "the loop of objects keeps the cause")
+			require.Equal(t, []trigger.ObjectKey{healOf("a").Key}, o.Watching.Trigger.Heals(faulty), "the loop of objects keeps the cause")
 			for time.Sleep(time.Millisecond); len(o.done) == 0; time.Sleep(time.Millisecond) {
 				require.Less(t, time.Since(began), time.Second, "the heal waits for no other object")
 				o.work(t)
 			}
 			require.Equal(t, []string{"a"}, o.done)
 			require.Greater(t, time.Since(began), 50*time.Millisecond)
-			require.False(t, o.objectOf("a").Delayed)
+			require.False(t, o.objectOf("a").Edits.Delayed)
 
-			require.Empty(t, o.Trigger.Heals(faulty))
+			require.Empty(t, o.Watching.Trigger.Heals(faulty))
 		}
 		require.InDelta(t, 3, held()-before, 0, "one for each heal")
 		close(answered)
@@ -344,7 +346,7 @@ func TestReportOfContendedHeals(t *testing.T) {
 		})
 		reconciles := priorityqueue.New[reconcile.Request](t.Name())
 		t.Cleanup(reconciles.ShutDown)
-		require.NoError(t, o.Trigger.Source().Start(t.Context(), reconciles))
+		require.NoError(t, o.Watching.Trigger.Source().Start(t.Context(), reconciles))
 		pending := func() int { synctest.Wait(); return reconciles.Len() }
 		heal := func() {
 			o.deleted(t, "a")
@@ -387,12 +389,12 @@ func TestReconcileThatWaits(t *testing.T) {
 		l.kept = map[string]*unstructured.Unstructured{}
 		queue := priorityqueue.New[reconcile.Request](t.Name())
 		defer queue.ShutDown()
-		require.NoError(t, l.Trigger.Source().Start(t.Context(), queue))
+		require.NoError(t, l.Watching.Trigger.Source().Start(t.Context(), queue))
 		ended := 0
-		l.workers = &limits.Workers{Ended: func(owner trigger.Owner, again bool, result reconcile.Result, err error) {
+		l.bounds.workers = &limits.Workers{Ended: func(owner trigger.Owner, again bool, result reconcile.Result, err error) {
 			ended++
 			require.NoError(t, err)
-			l.Trigger.Requeue(owner, again, result)
+			l.Watching.Trigger.Requeue(owner, again, result)
 		}}
 		answered := make(chan struct{})
 		l.applying = func(string) { <-answered }
@@ -437,7 +439,7 @@ func TestInterruptedReconcile(t *testing.T) {
 				l := newLab(t, tc.first)
 				l.kept = map[string]*unstructured.Unstructured{}
 				l.mustPass(t)
-				l.workers = &limits.Workers{Ended: func(_ trigger.Owner, _ bool, _ reconcile.Result, err error) { require.NoError(t, err) }}
+				l.bounds.workers = &limits.Workers{Ended: func(_ trigger.Owner, _ bool, _ reconcile.Result, err error) { require.NoError(t, err) }}
 				answered := make(chan struct{})
 				l.applying = func(name string) {
 					if name == tc.waitsFor {
@@ -532,7 +534,7 @@ func TestHealOfAnObjectThatLeaves(t *testing.T) {
 		s.plan.Objects.SetManifest(nil)
 		s.plan.Objects.ForgetUnused()
 		o.endHeal(t.Context(), h, one, result)
-		require.EqualValues(t, 1, s.plan.Unreported.Heals)
+		require.EqualValues(t, 1, s.plan.Reports.Unreported.Heals)
 		require.Zero(t, s.lane.healing)
 		require.Contains(t, o.told, events.ReasonDriftCorrected)
 		require.NotNil(t, o.objectOf("a").Entry, "it is removed by a reconcile")
@@ -548,7 +550,7 @@ func TestAbandonedHeal(t *testing.T) {
 	require.NotNil(t, one)
 	o.abandonHeal(healOf("a"), one)
 	require.Zero(t, o.states.all[faulty].lane.healing)
-	require.True(t, o.Trigger.TakeCauses(faulty).Objects[healOf("a").Key].Unanswered)
+	require.True(t, o.Watching.Trigger.TakeCauses(faulty).Objects[healOf("a").Key].Unanswered)
 }
 
 // TestCauseThatAHealHasReverted: the cause of a change that a reconcile gets after a heal of the object is not reverted a second time.
@@ -561,10 +563,10 @@ func TestCauseThatAHealHasReverted(t *testing.T) {
 		o.work(t)
 		require.Equal(t, []string{"a"}, o.done)
 		o.told = nil
-		o.Trigger.RequeueCauses(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{healOf("a").Key: {Deleted: true, Since: held}}})
+		o.Watching.Trigger.RequeueCauses(faulty, trigger.Causes{Objects: map[trigger.ObjectKey]trigger.Cause{healOf("a").Key: {Deleted: true, Since: held}}})
 		require.Empty(t, o.mustPass(t))
 		require.Empty(t, o.told)
-		require.EqualValues(t, 1, o.states.all[faulty].plan.Unreported.Heals)
+		require.EqualValues(t, 1, o.states.all[faulty].plan.Reports.Unreported.Heals)
 		delete(o.kept, "a")
 		require.Equal(t, []string{"a"}, o.mustPass(t, "a"), "a later change is reverted")
 	})
@@ -588,7 +590,7 @@ func TestHealsOfAChangedManifest(t *testing.T) {
 					o.resolving = nil
 					o.deleted(t, "a")
 					o.work(t)
-					require.Empty(t, o.Trigger.Heals(faulty), "the present manifest may not have it so")
+					require.Empty(t, o.Watching.Trigger.Heals(faulty), "the present manifest may not have it so")
 				}
 				if tc.during {
 					o.resolving = edit
@@ -636,7 +638,7 @@ func TestLabelOfAnotherShard(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := newObjectLoop(t, colors("a"), func(o *objectLoop) { o.Assignment.Shard, o.API = "team=one", &tc.now })
+				o := newObjectLoop(t, colors("a"), func(o *objectLoop) { o.Assignment.Shard, o.Clients.API = "team=one", &tc.now })
 				o.deleted(t, "a")
 				o.work(t)
 				require.Equal(t, tc.done, o.done, tc.reason)

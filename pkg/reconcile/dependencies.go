@@ -54,7 +54,7 @@ func (p *pass) awaitedDependency(ctx context.Context) *object.Failure {
 	}
 	var waits []string
 	until := time.Time{}
-	lookup := owners.Lookup{Cache: p.reconciler.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
+	lookup := owners.Lookup{Cache: p.reconciler.Clients.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
 	for _, d := range p.plan.VR.Spec.DependsOn {
 		vr, elsewhere, err := lookup.Get(ctx, d.Name)
 		if why := unreadiness(d.Name, vr, err); why != "" {
@@ -130,10 +130,10 @@ func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 		return nil, time.Time{}
 	}
 	var list v1alpha1.VidraResourceList
-	if err := p.reconciler.Client.List(ctx, &list, client.MatchingFields{dependsOnField: p.plan.VR.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.reconciler.Clients.Client.List(ctx, &list, client.MatchingFields{dependsOnField: p.plan.VR.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return &object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "it is not known which VidraResources depend on it: " + err.Error()}, p.plan.Now.Add(time.Second)
 	}
-	lookup := owners.Lookup{Cache: p.reconciler.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
+	lookup := owners.Lookup{Cache: p.reconciler.Clients.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
 	needs := p.prerequisites(ctx, &lookup)
 	for i := range list.Items {
 		dependent := &list.Items[i]
@@ -197,19 +197,19 @@ func (r *Reconciler) onDependency() handler.EventHandler {
 // wakeDependents reconciles the VidraResources that depend on one.
 func (r *Reconciler) wakeDependents(ctx context.Context, on client.Object) {
 	var list v1alpha1.VidraResourceList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{dependsOnField: on.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Clients.Client.List(ctx, &list, client.MatchingFields{dependsOnField: on.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return // only the end of ctx ends a list of the cache
 	}
 	for i := range list.Items {
-		r.Trigger.EnqueueRetry(trigger.Owner{Name: list.Items[i].Name})
+		r.Watching.Trigger.EnqueueRetry(trigger.Owner{Name: list.Items[i].Name})
 	}
 }
 
 // wakeDeleted reconciles the VidraResources among names that are being deleted.
 func (r *Reconciler) wakeDeleted(ctx context.Context, names []string) {
 	for _, name := range names {
-		if vr, err := owners.Cached(ctx, r.Client, name); err == nil && vr != nil && !vr.DeletionTimestamp.IsZero() {
-			r.Trigger.EnqueueAll(trigger.Owner{Name: name})
+		if vr, err := owners.Cached(ctx, r.Clients.Client, name); err == nil && vr != nil && !vr.DeletionTimestamp.IsZero() {
+			r.Watching.Trigger.EnqueueAll(trigger.Owner{Name: name})
 		}
 	}
 }

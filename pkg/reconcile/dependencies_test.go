@@ -34,13 +34,13 @@ func TestDependencyFoundReady(t *testing.T) {
 
 	setReady(metav1.ConditionFalse)
 	l.serves = true
-	l.Trigger.EnqueueAll(faulty)
+	l.Watching.Trigger.EnqueueAll(faulty)
 	require.NotContains(t, l.mustPass(t), "b", "it waits")
 	setReady(metav1.ConditionTrue)
-	l.Trigger.RequeueCauses(faulty, trigger.Causes{Health: true})
+	l.Watching.Trigger.RequeueCauses(faulty, trigger.Causes{Health: true})
 	require.NotContains(t, l.mustPass(t), "b", "the health of an object is no reason to apply")
-	require.True(t, l.Trigger.TakeCauses(faulty).All, "the objects that waited are considered next")
+	require.True(t, l.Watching.Trigger.TakeCauses(faulty).All, "the objects that waited are considered next")
 	require.Contains(t, l.mustPass(t), "b")
 	require.Empty(t, l.mustPass(t))
-	require.False(t, l.Trigger.TakeCauses(faulty).All)
+	require.False(t, l.Watching.Trigger.TakeCauses(faulty).All)
 }

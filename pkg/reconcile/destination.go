@@ -34,25 +34,25 @@ const kubeconfigGrace = 3 * time.Second
 
 // record records the Events of a reconcile of a VidraResource. before and after are its status before and after that.
 func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []events.Change) {
-	at := r.clusters.Of(owner)
+	at := r.Clusters.index.Of(owner)
 	for i := range changes {
 		changes[i].Cluster = at
 	}
-	r.outcomes.log(ctrllog.Log.WithName("outcome"), r.LineSuppressed, regarding.Name, before, after, changes, time.Now())
-	r.Recorder.Record(events.Transitions(regarding, before, after, changes))
+	r.Reports.lines.log(ctrllog.Log.WithName("outcome"), r.Reports.LineSuppressed, regarding.Name, before, after, changes, time.Now())
+	r.Reports.Recorder.Record(events.Transitions(regarding, before, after, changes))
 }
 
 // DestinationChanged enqueues the VidraResources at a remote cluster and retries its watches: it
 // became unreachable or reachable, or has other credentials. See cluster.DestinationsOptions.
 func (r *Reconciler) DestinationChanged(name string) {
-	r.identities.Forget(name)
-	r.Watches.Wake(name)
-	r.Trigger.EnqueueRetry(r.clusters.Owners(name)...)
+	r.Clusters.identities.Forget(name)
+	r.Watching.Watches.Wake(name)
+	r.Watching.Trigger.EnqueueRetry(r.Clusters.index.Owners(name)...)
 }
 
 // destinations returns the clusters that objects are applied to.
 func (r *Reconciler) destinations() *access.Destinations {
-	return &access.Destinations{Local: r.Local, LocalScope: r.LocalScope, Remotes: r.Remotes, Clusters: &r.clusters}
+	return &access.Destinations{Local: r.Clusters.Local, LocalScope: r.Clusters.LocalScope, Remotes: r.Clusters.Remotes, Clusters: &r.Clusters.index}
 }
 
 // connect finds the destination, and the client that reads and writes its objects. It returns the reason that all work
@@ -67,19 +67,19 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 		p.starting = errors.Is(err, cluster.ErrStarting)
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: err.Error()}
 	}
-	kubeconfig := p.state.plan.Destination.Kubeconfig
+	kubeconfig := p.state.plan.Origin.Destination.Kubeconfig
 	remote, is := destination.(*cluster.Cluster)
-	isRemote := is && destination != p.reconciler.Local
+	isRemote := is && destination != p.reconciler.Clusters.Local
 	if isRemote {
-		p.reconciler.Watches.AddCluster(remote.Name(), remote)
-		if p.noteKubeconfig(remote); p.state.plan.Destination.Kubeconfig != kubeconfig && p.state.plan.Destination.ClusterUID != "" {
-			p.state.plan.Former = plan.Destination{Kubeconfig: kubeconfig, ClusterUID: p.state.plan.Destination.ClusterUID}
-			p.state.plan.Destination.ClusterUID = "" // of another cluster, as far as is known
+		p.reconciler.Watching.Watches.AddCluster(remote.Name(), remote)
+		if p.noteKubeconfig(remote); p.state.plan.Origin.Destination.Kubeconfig != kubeconfig && p.state.plan.Origin.Destination.ClusterUID != "" {
+			p.state.plan.Origin.Former = plan.Destination{Kubeconfig: kubeconfig, ClusterUID: p.state.plan.Origin.Destination.ClusterUID}
+			p.state.plan.Origin.Destination.ClusterUID = "" // of another cluster, as far as is known
 		}
 	} else {
-		p.state.plan.Destination, p.state.plan.Former = plan.Destination{}, plan.Destination{}
+		p.state.plan.Origin.Destination, p.state.plan.Origin.Former = plan.Destination{}, plan.Destination{}
 		// A VidraResource of this name may have gone without a reconcile, as without its finalizer.
-		p.reconciler.clusters.Remove(p.plan.Settings.Claimant.Owner, p.reconciler.forgetCluster)
+		p.reconciler.Clusters.index.Remove(p.plan.Settings.Claimant.Owner, p.reconciler.forgetCluster)
 	}
 	p.applier.Destination, p.applier.Settings.Allowed = destination, scope
 	var why *object.Failure
@@ -106,24 +106,24 @@ func (p *pass) noteKubeconfig(remote *cluster.Cluster) {
 		return
 	}
 	place := kubeconfigPlace(p.plan.VR, remote.Name())
-	if was, known := p.state.plan.Keys.Open(place, p.state.plan.Destination.Kubeconfig); known && was != digest {
+	if was, known := p.state.plan.Keys.Open(place, p.state.plan.Origin.Destination.Kubeconfig); known && was != digest {
 		p.plan.Note(events.Change{Action: events.Rotated, Object: object.ReferenceToOwner(p.plan.VR), Note: fmt.Sprintf(
 			"uses the changed kubeconfig in Secret %s for its destination %s", secret, remote.Name())})
 	}
-	p.state.plan.Destination.Kubeconfig = p.state.plan.Keys.Seal(place, digest)
+	p.state.plan.Origin.Destination.Kubeconfig = p.state.plan.Keys.Seal(place, digest)
 }
 
 // kubeconfigChanged reports whether a destination has another kubeconfig than a reconcile has noted, so that it may be another cluster, or whether
 // that is still unknown.
 func (p *pass) kubeconfigChanged(destination access.Destination) bool {
-	if p.state.plan.Former.ClusterUID != "" {
+	if p.state.plan.Origin.Former.ClusterUID != "" {
 		return true
 	}
 	digest := access.KubeconfigOf(destination)
 	if digest == "" { // the local cluster
 		return false
 	}
-	was, known := p.state.plan.Keys.Open(kubeconfigPlace(p.plan.VR, destination.Name()), p.state.plan.Destination.Kubeconfig)
+	was, known := p.state.plan.Keys.Open(kubeconfigPlace(p.plan.VR, destination.Name()), p.state.plan.Origin.Destination.Kubeconfig)
 	return !known || was != digest
 }
 
@@ -134,16 +134,16 @@ func kubeconfigPlace(vr *v1alpha1.VidraResource, server string) string {
 
 // forgetCluster forgets an unneeded remote cluster.
 func (r *Reconciler) forgetCluster(server string) {
-	r.Watches.RemoveCluster(server)
-	r.Remotes.Forget(server)
-	r.Trigger.ForgetCluster(server)
-	r.identities.Forget(server)
+	r.Watching.Watches.RemoveCluster(server)
+	r.Clusters.Remotes.Forget(server)
+	r.Watching.Trigger.ForgetCluster(server)
+	r.Clusters.identities.Forget(server)
 }
 
 // isSame reports whether an object of the destination is also the object of its name at the destination of another
 // VidraResource, which is another URL. See access.Identities.IsSame.
 func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
-	return p.reconciler.identities.IsSame(ctx, p.applier.Destination, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
+	return p.reconciler.Clusters.identities.IsSame(ctx, p.applier.Destination, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
 		return p.reconciler.destinations().Borrow(vr.Spec.Destination.Server, p.reconciler.forgetCluster)
 	}, func(at access.Destination) types.UID {
 		if at == nil {
@@ -162,29 +162,29 @@ func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigg
 // begin anew: the destination is another cluster, or that is still unknown.
 func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeconfigBefore string) *object.Failure {
 	s := p.state
-	former := types.UID(s.plan.Former.ClusterUID)
-	if former == "" && (!p.plan.Scope.All || s.plan.Destination.ClusterUID != "" && s.plan.Destination.Kubeconfig == kubeconfigBefore) {
+	former := types.UID(s.plan.Origin.Former.ClusterUID)
+	if former == "" && (!p.plan.Scope.All || s.plan.Origin.Destination.ClusterUID != "" && s.plan.Origin.Destination.Kubeconfig == kubeconfigBefore) {
 		return nil
 	}
 	var uid types.UID
 	var err error
-	s.lane.apart(func() { uid, err = p.reconciler.identities.Of(ctx, remote) })
+	s.lane.apart(func() { uid, err = p.reconciler.Clusters.identities.Of(ctx, remote) })
 	switch {
 	case former != "" && err != nil && !apierrors.IsForbidden(err):
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: fmt.Sprintf(
 			"%s has another kubeconfig, and it is not known whether it is the same cluster: %v", remote.Name(), err)}
 	case err != nil: // no right shows it
-		s.plan.Former = plan.Destination{}
+		s.plan.Origin.Former = plan.Destination{}
 		return nil
 	}
-	s.plan.Destination.ClusterUID, s.plan.Former = string(uid), plan.Destination{}
+	s.plan.Origin.Destination.ClusterUID, s.plan.Origin.Former = string(uid), plan.Destination{}
 	if former == "" || former == uid {
 		return nil
 	}
 	p.noteReplaced(remote, former, uid)
 	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
 	for _, o := range s.plan.Objects.Manifest {
-		p.reconciler.Index.Forget(p.plan.Settings.Claimant.Owner, o.Desired.Key)
+		p.reconciler.Watching.Index.Forget(p.plan.Settings.Claimant.Owner, o.Desired.Key)
 	}
 	s.plan.Empty()
 	s.inventory.loaded, p.starting, p.plan.Causes.All = false, true, true
@@ -217,16 +217,16 @@ func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 // block ends a reconcile whose work has to wait at present. Applied objects stay unchanged and in the inventory, and the work
 // is done later.
 func (p *pass) block(ctx context.Context, why object.Failure) (reconcile.Result, error) {
-	p.state.unbegun = p.plan.First
+	p.state.attempt.unbegun = p.plan.First
 	if p.starting {
 		p.requeueCauses()
 		return reconcile.Result{RequeueAfter: startingRetry, Priority: ptr.To(0)}, nil
 	}
 	if p.plan.Causes.Objects != nil {
-		p.plan.PendingDrift = p.plan.Causes.Objects
+		p.plan.Findings.PendingDrift = p.plan.Causes.Objects
 	}
-	result, err := p.finish(ctx, status.Outcome{Blocked: &why})
-	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{All: true})
+	result, err := p.finish(ctx, status.Outcome{Obstacles: status.Obstacles{Blocked: &why}})
+	p.reconciler.Watching.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{All: true})
 	return result, err
 }
 

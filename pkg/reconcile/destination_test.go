@@ -15,10 +15,10 @@ func TestIsAway(t *testing.T) {
 	const server = "https://example.com:6443"
 	r := &Reconciler{}
 	require.True(t, r.destinations().IsAway(server), "none can be reached")
-	r.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{})
+	r.Clusters.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{})
 	require.False(t, r.destinations().IsAway(server), "nothing is known of it")
-	require.Nil(t, r.Remotes.Find(server), "and it is not made known: nobody would forget it")
-	_, err := r.Remotes.Get(server)
+	require.Nil(t, r.Clusters.Remotes.Find(server), "and it is not made known: nobody would forget it")
+	_, err := r.Clusters.Remotes.Get(server)
 	require.NoError(t, err)
 	require.True(t, r.destinations().IsAway(server), "there is no kubeconfig")
 }
@@ -28,13 +28,13 @@ func TestLocalAfterRemote(t *testing.T) {
 	t.Parallel()
 	const server = "https://example.com:6443"
 	l := newLab(t, colors("a"))
-	l.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{})
+	l.Clusters.Remotes = cluster.NewDestinations(cluster.DestinationsOptions{})
 	_, _, err := l.destinations().Find(faulty, server)
 	require.NoError(t, err)
-	require.Equal(t, server, l.clusters.Of(faulty))
+	require.Equal(t, server, l.Clusters.index.Of(faulty))
 	p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
 	defer p.state.lane.leave()
 	require.Nil(t, p.connect(t.Context()))
-	require.Empty(t, l.clusters.Of(faulty), "places and Events are those of the local cluster")
-	require.Nil(t, l.Remotes.Find(server), "it is forgotten with its last VidraResource")
+	require.Empty(t, l.Clusters.index.Of(faulty), "places and Events are those of the local cluster")
+	require.Nil(t, l.Clusters.Remotes.Find(server), "it is forgotten with its last VidraResource")
 }

@@ -119,10 +119,11 @@ func (l *lab) requireApart(t *testing.T) {
 func (l *lab) restart() {
 	index := trigger.NewIndex()
 	l.Reconciler = &Reconciler{
-		Client: l.client, API: l.client, Local: l, Watches: l, Recorder: l, Index: index, Trigger: trigger.NewFactory(index), Parallel: 1, Inventories: &status.Inventories{},
-		DigestKeys: &seal.Store{}, PeopleTools: ownership.DefaultTools,
-		Metadata:  metadatafake.NewSimpleMetadataClient(l.client.Scheme()),
-		recompute: flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS),
+		Clients: Clients{Client: l.client, API: l.client, Metadata: metadatafake.NewSimpleMetadataClient(l.client.Scheme())}, Clusters: Clusters{Local: l}, Watching: Watching{Watches: l, Index: index, Trigger: trigger.NewFactory(index)}, Reports: Reports{Recorder: l, Inventories: &status.Inventories{}}, Options: Options{Parallel: 1,
+			PeopleTools: ownership.DefaultTools,
+		},
+		Secrets: Secrets{DigestKeys: &seal.Store{}},
+		bounds:  bounds{recompute: flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)},
 	}
 }
 
@@ -248,7 +249,7 @@ func (l *lab) pass(t *testing.T, changed ...string) ([]string, error) {
 		key := trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "default", Name: name}
 		causes.Objects[key] = trigger.Cause{Deleted: true}
 	}
-	l.Trigger.RequeueCauses(faulty, causes)
+	l.Watching.Trigger.RequeueCauses(faulty, causes)
 	l.done = nil
 	_, err := l.Reconcile(t.Context(), reconcile.Request{NamespacedName: faulty})
 	return l.done, err

@@ -28,7 +28,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		p.reconciler.forget(p.plan.Settings.Claimant.Owner)
 		return reconcile.Result{}, nil
 	}
-	s.plan.Provenance.Shards = p.shards
+	s.plan.Origin.Provenance.Shards = p.shards
 	p.listTransferred()
 	if !p.isOfSpec() || len(s.plan.Objects.Manifest)+len(s.plan.Objects.Unresolved) > 0 { // otherwise the knowledge about the removals stays
 		s.adopt(p.plan.VR.Generation, nil, nil)
@@ -54,7 +54,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	for o := range s.plan.Objects.All() { // drift is ignored no longer
-		o.Drift, o.Contention = nil, nil
+		o.Edits.Drift, o.Edits.Contention = nil, nil
 	}
 	why := p.connect(ctx)
 	if why != nil && (objects > 0 || s.lostInventory()) && (p.starting || !p.releaseAll()) {
@@ -97,7 +97,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	controllerutil.RemoveFinalizer(p.plan.VR, p.reconciler.Assignment.Installation.Finalizer())
 	var err error
 	p.state.lane.apart(func() {
-		err = p.reconciler.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		err = p.reconciler.Clients.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
 	p.noteConflict(err)
 	if err != nil && !object.IsAbsent(err, p.plan.VR.Name) {

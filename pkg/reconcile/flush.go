@@ -27,8 +27,8 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	if err := r.states.end(ctx); err != nil {
 		return err
 	}
-	r.flushing.Lock()
-	defer r.flushing.Unlock()
+	r.states.flushing.Lock()
+	defer r.states.flushing.Unlock()
 	states := r.states.list()
 	owners := slices.Collect(maps.Keys(states))
 	failed := make([]error, len(owners))
@@ -46,13 +46,13 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 	if err := r.states.end(ctx); err != nil {
 		return err
 	}
-	r.flushing.Lock()
-	defer r.flushing.Unlock()
+	r.states.flushing.Lock()
+	defer r.states.flushing.Unlock()
 	var uncounted []error
 	for owner, s := range r.states.list() {
 		r.flushEvents(owner, s)
-		if s.plan.Unreported.Heals > 0 {
-			uncounted = append(uncounted, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.plan.Unreported.Heals))
+		if s.plan.Reports.Unreported.Heals > 0 {
+			uncounted = append(uncounted, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.plan.Reports.Unreported.Heals))
 		}
 	}
 	return errors.Join(uncounted...)
@@ -79,7 +79,7 @@ func (r *Reconciler) flushHeals(ctx context.Context, owner trigger.Owner, s *own
 		return nil
 	}
 	before := s.plan.Status
-	if cached := (&v1alpha1.VidraResource{}); !s.writes.Written && r.Client.Get(ctx, owner, cached) == nil { // the process before may have written it late
+	if cached := (&v1alpha1.VidraResource{}); !s.writes.Written && r.Clients.Client.Get(ctx, owner, cached) == nil { // the process before may have written it late
 		before = cached.Status
 	}
 	unreported := s.plan.TakeUnreported()
@@ -103,6 +103,6 @@ func (r *Reconciler) flushEvents(owner trigger.Owner, s *ownerState) {
 	regarding := corev1.ObjectReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: owner.Name, UID: s.plan.UID,
 	}
-	r.record(owner, regarding, s.plan.Status, s.plan.Status, s.plan.PendingEvents)
-	s.plan.PendingEvents = nil
+	r.record(owner, regarding, s.plan.Status, s.plan.Status, s.plan.Reports.Events)
+	s.plan.Reports.Events = nil
 }

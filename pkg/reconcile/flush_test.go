@@ -31,9 +31,9 @@ func unwritten(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, colors("a"))
 	l.mustPass(t)
-	l.Recorder = ordered{l}
+	l.Reports.Recorder = ordered{l}
 	l.states.all[faulty].plan.Schedule.Flush = time.Now()
-	l.states.all[faulty].plan.Unreported.Heals = 1
+	l.states.all[faulty].plan.Reports.Unreported.Heals = 1
 	l.failWrites = 1
 	_, err := l.pass(t, "a")
 	require.Error(t, err)

@@ -29,13 +29,13 @@ func (r *Reconciler) keepBodies(s *ownerState) {
 	for _, o := range s.plan.Objects.Manifest {
 		size += int64(len(o.Desired.Body))
 	}
-	if r.heavy == nil || size <= limits.FewBodies || s.manifest.bodies.kept != nil {
+	if r.bounds.heavy == nil || size <= limits.FewBodies || s.manifest.bodies.kept != nil {
 		return
 	}
-	if r.heavy.KeepBodies(size) {
+	if r.bounds.heavy.KeepBodies(size) {
 		kept := s.plan.Objects.Manifest
 		s.manifest.bodies.kept = &kept
-		runtime.AddCleanup(&kept, r.heavy.DropBodies, size)
+		runtime.AddCleanup(&kept, r.bounds.heavy.DropBodies, size)
 		return
 	}
 	for _, o := range s.plan.Objects.Manifest {

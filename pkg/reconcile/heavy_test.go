@@ -72,7 +72,7 @@ func TestIsHeavy(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	h := limits.NewHeavyShare(8)
-	r := &Reconciler{heavy: h}
+	r := &Reconciler{bounds: bounds{heavy: h}}
 	stateOf := func(size int) *ownerState {
 		return &ownerState{plan: plan.State{Objects: plan.Objects{Manifest: []*plan.Object{{Desired: &desired.Object{Body: make([]byte, size)}}}}}}
 	}

@@ -36,7 +36,7 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 	listed := len(entries) > 0 && owners.SetFirstInventory(p.plan.VR, entries)
 	var err error
 	p.state.lane.apart(func() {
-		err = p.reconciler.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		err = p.reconciler.Clients.Client.Patch(ctx, p.plan.VR, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
 	if listed && apierrors.IsInvalid(err) { // annotations that the cache does not keep leave no room
 		p.plan.VR = base
@@ -45,7 +45,7 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 		p.noteConflict(err)
 		return fmt.Errorf("add the finalizer to VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
-	p.finalizer.missing, p.finalizer.listed, p.state.justHeld = false, listed, true
+	p.finalizer.missing, p.finalizer.listed, p.state.inventory.justHeld = false, listed, true
 	return nil
 }
 

@@ -97,7 +97,7 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	var refused *object.Failure
 	s.lane.apart(func() { got, refused, why = p.gather(ctx) })
 	if refused != nil {
-		s.revision.refused, s.revision.refusedOf, p.waiting = refused, p.plan.VR.Generation, refused
+		s.revision.refused, s.revision.refusedOf, p.obstacles.Waiting = refused, p.plan.VR.Generation, refused
 	}
 	s.read.unreadable, s.read.at = got.Unreadable, p.plan.Now
 	p.awaitSources(got.NotServed)
@@ -118,21 +118,21 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 		return nil, false
 	}
 	old, is := p.objectsOfManifest(), manifestState{revision: revision, source: p.sourceOf(got)}
-	is.behind, is.unapplied = p.waiting != nil && p.waiting == s.revision.refused, p.waiting != nil && !s.manifest.isOf(revision)
+	is.behind, is.unapplied = p.obstacles.Waiting != nil && p.obstacles.Waiting == s.revision.refused, p.obstacles.Waiting != nil && !s.manifest.isOf(revision)
 	if why = p.resolve(ctx, got, is); why != nil {
 		s.read.failure = why
 		p.recall(ctx)
 		return why, true
 	}
 	s.read.succeeded(got)
-	p.reconciler.named.Note(p.plan.VR, got.Versions, s.identities(p.plan.VR))
+	p.reconciler.related.named.Note(p.plan.VR, got.Versions, s.identities(p.plan.VR))
 	s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
-	if why := status.TooLarge(p.plan.VR, &s.plan, p.reconciler.Inventories.Dropped(p.plan.VR.Name)); why != nil {
-		p.reconciler.Inventories.Refuse(p.plan.VR.Name)
+	if why := status.TooLarge(p.plan.VR, &s.plan, p.reconciler.Reports.Inventories.Dropped(p.plan.VR.Name)); why != nil {
+		p.reconciler.Reports.Inventories.Refuse(p.plan.VR.Name)
 		return why, false
 	}
-	p.reconciler.Inventories.Accept(p.plan.VR.Name)
-	s.plan.Provenance.Sources = got.Artifacts
+	p.reconciler.Reports.Inventories.Accept(p.plan.VR.Name)
+	s.plan.Origin.Provenance.Sources = got.Artifacts
 	p.forgetVersions(old)
 	p.saveRevision(ctx, got)
 	p.returnHeals(ctx)
@@ -144,18 +144,18 @@ func (p *pass) isOfSpec() bool { return p.state.plan.Read.Generation == p.plan.V
 
 // isOfAccount reports whether the last manifest was read as the present account: another one may lack the right to read it.
 func (p *pass) isOfAccount() bool {
-	return cmp.Or(p.state.plan.Provenance.AppliedAs, &v1alpha1.AppliedAsStatus{}).ServiceAccount == access.Account(p.plan.VR)
+	return cmp.Or(p.state.plan.Origin.Provenance.AppliedAs, &v1alpha1.AppliedAsStatus{}).ServiceAccount == access.Account(p.plan.VR)
 }
 
 // isRead reports whether the state has the manifest, or the obstacle to it that only the author can end, for the spec, the sources, the kinds and
 // the rights as they are now.
 func (p *pass) isRead() bool {
 	s := p.state
-	if !s.manifest.isLatest(p.waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || !p.isOfSpec() || p.plan.Scope.Sources {
+	if !s.manifest.isLatest(p.obstacles.Waiting) || !s.manifest.isWhole(p.applier.Settings.Allowed) || !p.isOfSpec() || p.plan.Scope.Sources {
 		return false
 	}
 	unresolved := s.plan.Read.Stalled == nil && p.plan.Scope.All && (s.plan.Objects.AwaitsKinds() || s.plan.Read.Again)
-	return !unresolved && !p.reconciler.Inventories.Lightened(p.plan.VR.Name)
+	return !unresolved && !p.reconciler.Reports.Inventories.Lightened(p.plan.VR.Name)
 }
 
 // keepsFailure reports whether the last failed attempt to read the manifest stands: another one would fail, too, or is due later.
@@ -194,7 +194,7 @@ func (p *pass) objectsOfManifest() []*desired.Object {
 func (p *pass) forgetVersions(old []*desired.Object) {
 	for _, was := range old {
 		if is := p.state.plan.Objects.ByID[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
-			p.reconciler.Index.Forget(p.plan.Settings.Claimant.Owner, was.Key)
+			p.reconciler.Watching.Index.Forget(p.plan.Settings.Claimant.Owner, was.Key)
 		}
 	}
 }
@@ -219,9 +219,9 @@ func (p *pass) store(resolved *desired.Resolved, is manifestState) {
 	s.manifest = is
 	s.manifest.scope = p.applier.Settings.Allowed
 	s.adopt(p.plan.VR.Generation, resolved.Objects, resolved.Unresolved)
-	s.plan.Unmatched = resolved.Unmatched
+	s.plan.Remarks.Unmatched = resolved.Unmatched
 	if access.IsLocal(p.plan.VR.Spec.Destination.Server) {
-		p.reconciler.namespaces.Set(p.plan.Settings.Claimant.Owner, maps.Keys(s.plan.Objects.Namespaces()))
+		p.reconciler.related.namespaces.Set(p.plan.Settings.Claimant.Owner, maps.Keys(s.plan.Objects.Namespaces()))
 	}
 }
 
@@ -233,7 +233,7 @@ func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 		p.state.revision.savedDigest = "" // a Save that fails may have written some of it
 		retain, all := p.retained()
 		p.state.lane.apart(func() {
-			err = p.reconciler.Kept.Save(ctx, p.plan.VR, source.Manifest{Digest: digest, Revision: revision, Text: text}, retain, all)
+			err = p.reconciler.Secrets.Kept.Save(ctx, p.plan.VR, source.Manifest{Digest: digest, Revision: revision, Text: text}, retain, all)
 		})
 	}
 	if err != nil {
@@ -254,15 +254,15 @@ func (p *pass) recall(ctx context.Context) {
 	}
 	var texts iter.Seq[[]byte]
 	var err error
-	s.lane.apart(func() { texts, err = p.reconciler.Kept.Load(ctx, p.plan.VR, "") })
+	s.lane.apart(func() { texts, err = p.reconciler.Secrets.Kept.Load(ctx, p.plan.VR, "") })
 	if err == nil {
 		var got desired.Parts
 		if got, err = desired.Unpack(p.plan.VR, texts); err == nil && len(got.Parts) > 0 {
 			if why := p.resolve(ctx, got, manifestState{recalled: true}); why != nil {
 				err = errors.New(why.Message)
 			} else {
-				s.plan.Provenance.Sources = got.Artifacts
-				p.reconciler.named.Note(p.plan.VR, nil, s.identities(p.plan.VR))
+				s.plan.Origin.Provenance.Sources = got.Artifacts
+				p.reconciler.related.named.Note(p.plan.VR, nil, s.identities(p.plan.VR))
 				s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
 			}
 		}
@@ -276,17 +276,17 @@ func (p *pass) recall(ctx context.Context) {
 func (p *pass) awaitSources(kinds []schema.GroupKind) {
 	p.state.read.awaited = nil
 	for _, kind := range kinds {
-		p.state.read.awaited = append(p.state.read.awaited, watchregistry.Kind{Cluster: p.reconciler.Local.Name(), GVK: kind.WithVersion("v1")})
+		p.state.read.awaited = append(p.state.read.awaited, watchregistry.Kind{Cluster: p.reconciler.Clusters.Local.Name(), GVK: kind.WithVersion("v1")})
 	}
 	if len(kinds) > 0 {
-		p.reconciler.Watches.Await(p.plan.Settings.Claimant.Owner, p.state.read.awaited)
+		p.reconciler.Watching.Watches.Await(p.plan.Settings.Claimant.Owner, p.state.read.awaited)
 	}
 }
 
 // noticesSources reports whether a change of the sources is noticed.
 func (p *pass) noticesSources(got desired.Parts) bool {
 	if len(got.NotServed) > 0 {
-		return p.reconciler.Watches.NoticesKinds(p.reconciler.Local.Name())
+		return p.reconciler.Watching.Watches.NoticesKinds(p.reconciler.Clusters.Local.Name())
 	}
 	return p.watchesSources(got.Versions)
 }
@@ -294,8 +294,8 @@ func (p *pass) noticesSources(got desired.Parts) bool {
 // returnHeals gives the loop of objects the causes that it handed over while the manifest was still to be read: of the objects that
 // the manifest leaves as they are. They wait for no other object then.
 func (p *pass) returnHeals(ctx context.Context) {
-	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Causes.Objects})
-	p.plan.Causes.Objects = p.reconciler.Trigger.ReturnHeals(p.plan.Settings.Claimant.Owner, func(key trigger.ObjectKey) bool {
+	p.reconciler.Watching.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Causes.Objects})
+	p.plan.Causes.Objects = p.reconciler.Watching.Trigger.ReturnHeals(p.plan.Settings.Claimant.Owner, func(key trigger.ObjectKey) bool {
 		o := p.state.plan.Objects.At(key)
 		return p.plan.Settings.Watched && p.plan.Heals(ctx, o)
 	})
@@ -316,18 +316,18 @@ func (s *ownerState) identities(vr *v1alpha1.VidraResource) []object.Identity {
 // partsOf reads the parts of the manifest of a VidraResource that exist, as its account. It needs no part of one
 // for which no request is sent.
 func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, absent func(source.Key) bool) ([]desired.Part, error) {
-	client, _, why := r.accounts().ClientOf(ctx, vr, r.Local)
+	client, _, why := r.accounts().ClientOf(ctx, vr, r.Clusters.Local)
 	if why != nil {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}
-	parts, _, err := desired.AvailableParts(ctx, r.sources.Kinds, client, r.LocalScope, vr, absent) // the parts that it may not read name no object that is applied
+	parts, _, err := desired.AvailableParts(ctx, r.Watching.sources.Kinds, client, r.Clusters.LocalScope, vr, absent) // the parts that it may not read name no object that is applied
 	return parts, err
 }
 
 // holders returns the VidraResources whose manifests hold this one, and those that hold
 // them. It fails for more than desired.HoldersOf allows.
 func (p *pass) holders(ctx context.Context) ([]string, error) {
-	lookup := owners.Lookup{Cache: p.reconciler.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
+	lookup := owners.Lookup{Cache: p.reconciler.Clients.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
 	holds := func(holder string, held *v1alpha1.VidraResource) (*v1alpha1.VidraResource, bool) {
 		vr, _, err := lookup.Get(ctx, holder)
 		return vr, err == nil && vr != nil && owners.HoldsObject(vr, "", object.Identity{GroupKind: desired.VidraResourceKind, Name: held.Name}, held.UID)
@@ -343,7 +343,7 @@ func (p *pass) resolveParts(ctx context.Context, parts []desired.Part) (resolved
 			return
 		}
 		var free func()
-		if free, err = p.reconciler.heavy.Take(ctx, desired.WeightOfParts(parts)); err != nil {
+		if free, err = p.reconciler.bounds.heavy.Take(ctx, desired.WeightOfParts(parts)); err != nil {
 			return
 		}
 		defer free()
@@ -362,7 +362,7 @@ func (p *pass) resolveParts(ctx context.Context, parts []desired.Part) (resolved
 // them is noticed. Rights that are missing are noticed elsewhere.
 func (p *pass) watchesSources(read map[source.Key]string) bool {
 	for _, key := range source.KeysOf(p.plan.VR) {
-		version, known := p.reconciler.sources.Revision(key)
+		version, known := p.reconciler.Watching.sources.Revision(key)
 		if was, is := read[key]; !known || is && was != version {
 			return false
 		}
@@ -374,7 +374,7 @@ func (p *pass) watchesSources(read map[source.Key]string) bool {
 func (r *Reconciler) revisionsOf(vr *v1alpha1.VidraResource) map[source.Key]string {
 	known := map[source.Key]string{}
 	for _, key := range source.KeysOf(vr) {
-		if revision, is := r.sources.Revision(key); is {
+		if revision, is := r.Watching.sources.Revision(key); is {
 			known[key] = revision
 		}
 	}
@@ -394,7 +394,7 @@ func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (
 	}
 	changed = s.read.failure != nil && len(vr.Spec.ManifestFrom) > 0
 	for _, key := range source.KeysOf(vr) {
-		version, known := r.sources.Revision(key)
+		version, known := r.Watching.sources.Revision(key)
 		changed = changed || known && version != s.read.sources[key]
 		unknown = unknown || !known
 	}

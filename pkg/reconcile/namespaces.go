@@ -31,7 +31,7 @@ func (p *pass) isTerminating() func(ctx context.Context, namespace string) bool 
 // deleted, and those whose account is in it when its labels change.
 func (r *Reconciler) onNamespace() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	enqueue := func(obj client.Object) { r.Trigger.EnqueueAll(r.namespaces.Owners(obj.GetName())...) }
+	enqueue := func(obj client.Object) { r.Watching.Trigger.EnqueueAll(r.related.namespaces.Owners(obj.GetName())...) }
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
 			if !e.IsInInitialList {

@@ -50,7 +50,7 @@ func TestStatusWaitsForTheWatches(t *testing.T) {
 					err   error
 				}
 				l, ends := newLab(t, colors("a")), make(chan end, 1)
-				l.workers = &limits.Workers{Ended: func(_ trigger.Owner, again bool, _ reconcile.Result, err error) { ends <- end{again, err} }}
+				l.bounds.workers = &limits.Workers{Ended: func(_ trigger.Owner, again bool, _ reconcile.Result, err error) { ends <- end{again, err} }}
 				l.unshown.Store(true)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -85,7 +85,7 @@ func TestStatusWaitsForTheWatches(t *testing.T) {
 					return
 				}
 				l.unshown.Store(false)
-				l.workers = nil
+				l.bounds.workers = nil
 				_, err := l.Reconcile(ctx, reconcile.Request{NamespacedName: faulty})
 				require.NoError(t, err)
 				vr := l.get(t)

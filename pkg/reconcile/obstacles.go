@@ -42,7 +42,7 @@ func rolesOf(right access.Right) []metawatch.Key {
 // rolesWatched reports whether all roles and bindings of a right are watched.
 func (r *Reconciler) rolesWatched(right access.Right) bool {
 	for _, key := range rolesOf(right) {
-		if _, known := r.obstacles.State(key); !known {
+		if _, known := r.Watching.obstacles.State(key); !known {
 			return false
 		}
 	}
@@ -51,10 +51,10 @@ func (r *Reconciler) rolesWatched(right access.Right) bool {
 
 // watchedObstacles returns the watches on obstacles; nil before SetupWithManager.
 func (r *Reconciler) watchedObstacles() *metawatch.Watches {
-	if r.obstacles.Changed == nil {
+	if r.Watching.obstacles.Changed == nil {
 		return nil
 	}
-	return &r.obstacles
+	return &r.Watching.obstacles
 }
 
 // obstacleChanged retries refused writes after a change of an object that they depended on.
@@ -62,12 +62,12 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	if r.recheckRights(key) {
 		return
 	}
-	for _, owner := range r.obstacles.Owners(key) {
+	for _, owner := range r.Watching.obstacles.Owners(key) {
 		delay := obstacleChangeDelay
 		if s := r.states.of(owner); existence && s != nil && s.soon.TryAccept() {
 			delay = obstacleDelay
 		}
-		r.Trigger.EnqueueAfter(delay, owner)
+		r.Watching.Trigger.EnqueueAfter(delay, owner)
 	}
 }
 
@@ -76,7 +76,7 @@ func (r *Reconciler) recheckRights(key metawatch.Key) bool {
 	if key.GVR.Group != rbacv1.GroupName {
 		return false
 	}
-	r.grants.Recheck(key.Cluster, key.Namespace)
+	r.Watching.grants.Recheck(key.Cluster, key.Namespace)
 	return true
 }
 

@@ -29,12 +29,12 @@ func (d *delays) AddWithOpts(o priorityqueue.AddOpts, _ ...reconcile.Request) {
 
 // TestObstacleChangedBySomebody: a user who creates and deletes an obstacle without end has few attempts made at once.
 func TestObstacleChangedBySomebody(t *testing.T) {
-	r, queue, owner := &Reconciler{Trigger: trigger.NewFactory(trigger.NewIndex())}, &delays{}, trigger.Owner{Name: "page"}
-	require.NoError(t, r.Trigger.Source().Start(t.Context(), queue))
-	r.obstacles.Changed = func(metawatch.Key, bool) {}
+	r, queue, owner := &Reconciler{Watching: Watching{Trigger: trigger.NewFactory(trigger.NewIndex())}}, &delays{}, trigger.Owner{Name: "page"}
+	require.NoError(t, r.Watching.Trigger.Source().Start(t.Context(), queue))
+	r.Watching.obstacles.Changed = func(metawatch.Key, bool) {}
 	key := metawatch.Key{GVR: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespace: "shop", Name: "mine"}
-	r.obstacles.Sync(owner, metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), slices.Values([]metawatch.Key{key}))
-	t.Cleanup(func() { r.obstacles.Release(owner) })
+	r.Watching.obstacles.Sync(owner, metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), slices.Values([]metawatch.Key{key}))
+	t.Cleanup(func() { r.Watching.obstacles.Release(owner) })
 
 	r.obstacleChanged(key, true)
 	require.Equal(t, []time.Duration{obstacleChangeDelay}, queue.of, "before its first reconcile")

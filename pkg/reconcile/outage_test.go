@@ -28,7 +28,7 @@ func TestResyncDuringAnOutage(t *testing.T) {
 	l.mustPass(t)
 	l.mustPass(t)
 	l.away = nil
-	l.Trigger.EnqueueRetry(faulty) // as DestinationChanged does
+	l.Watching.Trigger.EnqueueRetry(faulty) // as DestinationChanged does
 	require.Contains(t, l.mustPass(t), "a")
 	require.NotContains(t, l.mustPass(t), "a", "it is made once")
 }

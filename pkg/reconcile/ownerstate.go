@@ -48,8 +48,8 @@ type ownerState struct {
 	plan plan.State
 	// lane orders the work on the VidraResource.
 	lane lane
-	// outdated reports that the state is to be made anew, from the cache, and restored that etcd was restored from a backup.
-	outdated, restored bool
+	// remake is the reason to make the state anew.
+	remake remakeState
 	// attempt is the reconcile that runs, or ran last.
 	attempt attempt
 	// manifest is the manifest whose objects plan has, read are the last attempts to read it, and revision has its revisions.
@@ -66,9 +66,12 @@ type ownerState struct {
 	writes status.Writes
 	// soon spaces the early attempts after new and deleted obstacles.
 	soon flowcontrol.PassiveRateLimiter
-	// justHeld reports that this process has added the finalizer, and is still to write a status. unbegun reports that no reconcile of this process
-	// has considered the objects yet.
-	justHeld, unbegun bool
+}
+
+// remakeState is the reason to make a state anew.
+type remakeState struct {
+	// outdated reports that it is to be made anew, from the cache, and restored that etcd was restored from a backup.
+	outdated, restored bool
 }
 
 // attempt is one reconcile of a VidraResource.
@@ -78,6 +81,8 @@ type attempt struct {
 	revisions  map[source.Key]string
 	// interrupted reports that it sends no requests about further objects.
 	interrupted atomic.Bool
+	// unbegun reports that no reconcile of this process has considered the objects yet.
+	unbegun bool
 }
 
 // begin notes the begin of the next reconcile.
@@ -93,6 +98,8 @@ type inventoryState struct {
 	// emptied reports that the first state of the VidraResource in this process had a finalizer without an inventory, before its finalization ended. recovers reports that its
 	// objects are still to be found again.
 	recovers, emptied bool
+	// justHeld reports that this process has added the finalizer, and is still to write a status.
+	justHeld bool
 }
 
 // deletionState is the knowledge of a process about the deletion of a VidraResource.
@@ -129,17 +136,17 @@ func finalized(vr *v1alpha1.VidraResource) bool {
 
 // isOf reports whether the state belongs to a VidraResource. The lock of all states must be held, or the VidraResource be reconciled.
 func (s *ownerState) isOf(vr *v1alpha1.VidraResource) bool {
-	return s.plan.UID == vr.UID && !s.outdated
+	return s.plan.UID == vr.UID && !s.remake.outdated
 }
 
 // inherit adopts the unreported results of a former state, and its knowledge about the inventory, the finalizer and the deletion.
 func (s *ownerState) inherit(old *ownerState) {
 	s.checks = old.checks
 	s.inventory.recovers, s.inventory.emptied = s.inventory.recovers && old.inventory.emptied, old.inventory.emptied
-	s.justHeld, s.deletion = old.justHeld, old.deletion
+	s.inventory.justHeld, s.deletion = old.inventory.justHeld, old.deletion
 	old.plan.DropFoundAgain()
-	s.plan.PendingEvents, s.plan.Unreported, s.plan.Schedule.Flush = old.plan.PendingEvents, old.plan.Unreported, old.plan.Schedule.Flush
-	if !old.restored {
+	s.plan.Reports.Events, s.plan.Reports.Unreported, s.plan.Schedule.Flush = old.plan.Reports.Events, old.plan.Reports.Unreported, old.plan.Schedule.Flush
+	if !old.remake.restored {
 		return
 	}
 	for _, o := range old.plan.Objects.Inventory() { // the status of the backup lacks later objects of other clusters
@@ -154,13 +161,15 @@ func (s *ownerState) inherit(old *ownerState) {
 // ownerStates has the states of all VidraResources, and the reconciles and heals that work on them. The zero value is ready. It is safe for
 // concurrent use.
 type ownerStates struct {
-	// mu guards all and ended, and outdated and restored of each state.
+	// mu guards all and ended, and remake of each state.
 	mu  sync.Mutex
 	all map[trigger.Owner]*ownerState
 	// ended reports that no reconcile begins any more; running are those that run. None is
 	// added once ended is true.
 	ended   bool
 	running sync.WaitGroup
+	// flushing is held during the report of the last results of reconciles.
+	flushing sync.Mutex
 }
 
 // begin reports whether a reconcile may begin; running.Done must be called when it ends.
@@ -243,7 +252,7 @@ func (s *ownerStates) restart(owner trigger.Owner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if is := s.all[owner]; is != nil {
-		is.outdated = true
+		is.remake.outdated = true
 	}
 }
 
@@ -252,7 +261,7 @@ func (s *ownerStates) restore(owner trigger.Owner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if is := s.all[owner]; is != nil {
-		is.outdated, is.restored = true, true
+		is.remake.outdated, is.remake.restored = true, true
 	}
 }
 

@@ -39,8 +39,8 @@ type pass struct {
 	applier    *apply.Applier
 	// before is the status at the beginning.
 	before v1alpha1.VidraResourceStatus
-	// source is the obstacle to the read of the manifest, if the reconcile continues with the last read; else nil.
-	source *object.Failure
+	// obstacles are the known obstacles: Source, if the reconcile continues with the last read, and Waiting.
+	obstacles status.Obstacles
 	// starting reports that it is still unknown whether the destination can be reached,
 	// and known soon.
 	starting bool
@@ -48,8 +48,6 @@ type pass struct {
 	shards []string
 	// begun is how many tasks have begun.
 	begun atomic.Int64
-	// waiting is the reason that a newer manifest is still to be applied; else nil.
-	waiting *object.Failure
 	// foreign is the last write of the status by another client before the VidraResource was read, or 0.
 	foreign int
 	// finalizer is the finalizer of the VidraResource.
@@ -63,20 +61,27 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 	s.checks = healthcheck.Compile(vr.Spec.HealthChecks, s.checks)
 	by := &plan.Settings{
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Assignment.Installation, Manager: r.Assignment.Installation.FieldManager(vr.Name), ShardLabels: r.Assignment.Installation.ShardLabelKeys(shards)},
-		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents, MaxBreakGlass: vr.MaxBreakGlass(r.MaxBreakGlass),
-		GlassRoom: sync.OnceValue(s.glassRoom),
-		Additions: plan.AdditionsOf(vr, r.Additions, r.PeopleTools), Tools: r.PeopleTools, Checks: s.checks, Watched: vr.WatchesEvents(), Stamped: r.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
+		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents,
+		BreakGlass: plan.BreakGlassSettings{Max: vr.MaxBreakGlass(r.Options.MaxBreakGlass), Room: sync.OnceValue(s.glassRoom)},
+		Additions:  plan.AdditionsOf(vr, r.Options.Additions, r.Options.PeopleTools), Tools: r.Options.PeopleTools, Checks: s.checks,
+		Watched: vr.WatchesEvents(), Stamped: r.Options.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
 	p := &pass{
 		reconciler: r, state: s, before: s.plan.Status, shards: shards,
 		plan: &plan.Planner{
-			Env:      &plan.Env{Watches: r.Watches, Index: r.Index, Trigger: r.Trigger, Metrics: r.Metrics, Budget: &r.budget, Recompute: r.recompute, Obstacles: r.watchedObstacles()},
+			Env: &plan.Env{
+				Watches: r.Watching.Watches, Index: r.Watching.Index, Trigger: r.Watching.Trigger, Metrics: r.Reports.Metrics,
+				Budget: &r.bounds.budget, Recompute: r.bounds.recompute, Obstacles: r.watchedObstacles(),
+			},
 			Settings: by, VR: vr, State: &s.plan,
-			Now: time.Now(), PendingDrift: map[trigger.ObjectKey]trigger.Cause{}, SkippedBefore: map[object.Identity]*plan.Drift{},
+			Now: time.Now(), Findings: plan.Findings{PendingDrift: map[trigger.ObjectKey]trigger.Cause{}, SkippedBefore: map[object.Identity]*plan.Drift{}},
 		},
 		applier: &apply.Applier{
-			Settings: by, Finder: &owners.Finder{Claimant: by.Claimant, Index: r.Index, VidraResources: r.Client, Elsewhere: r.Assignment.Elsewhere, Named: &r.named},
-			Destination: r.Local, Trigger: r.Trigger, Index: r.Index, Limit: r.limit(), Orphans: vr.Orphans(),
+			Settings: by,
+			Finder: &owners.Finder{
+				Claimant: by.Claimant, Index: r.Watching.Index, VidraResources: r.Clients.Client, Elsewhere: r.Assignment.Elsewhere, Named: &r.related.named,
+			},
+			Destination: r.Clusters.Local, Trigger: r.Watching.Trigger, Index: r.Watching.Index, Limit: r.limit(), Orphans: vr.Orphans(),
 		},
 	}
 	if p.applier.Slot = p.slot; r.Assignment.Shard != "" {
@@ -88,7 +93,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 }
 
 // glassRoom returns the number of further break-glass answers. Its caller must not have the lock of the lane.
-func (s *ownerState) glassRoom() *plan.BreakGlassRoom {
+func (s *ownerState) glassRoom() *atomic.Int64 {
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
 	return plan.NewBreakGlassRoom(s.plan.Objects.Inventory())
@@ -104,14 +109,14 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	}
 	s.lane.enter()
 	shards := v1alpha1.ShardsOf(vr, r.Assignment.Shard)
-	if !slices.Equal(shards, s.plan.Provenance.Shards) {
+	if !slices.Equal(shards, s.plan.Origin.Provenance.Shards) {
 		s.plan.Read.Again, causes.All = true, true
 	}
 	p := r.passOn(owner, vr, s, shards)
-	p.plan.Causes, p.plan.First, s.unbegun = causes, first || s.unbegun, false
+	p.plan.Causes, p.plan.First, s.attempt.unbegun = causes, first || s.attempt.unbegun, false
 	p.applier.Apart = s.lane.apart
 	if first {
-		r.Trigger.EndContentions(owner)
+		r.Watching.Trigger.EndContentions(owner)
 	}
 	if causes.Retry || s.attempt.generation != vr.Generation {
 		s.plan.Schedule.RetryNow()
@@ -123,14 +128,14 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.plan.Schedule.Resync = time.Time{}
 	}
 	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
-	s.plan.FailingSources = r.sources.Failing(vr)
+	s.plan.Watching.FailingSources = r.Watching.sources.Failing(vr)
 	// An event may be lost, as one of a managed object may.
-	lost := r.BackstopInterval > 0 && time.Since(s.read.at) > r.BackstopInterval
+	lost := r.Options.BackstopInterval > 0 && time.Since(s.read.at) > r.Options.BackstopInterval
 	sourcesUnknown = sourcesUnknown || len(vr.Spec.ManifestFrom) > 0 && (requested || lost)
 	p.backstop().Note(causes.Suspects)
 	p.plan.Causes.Suspects = nil
 	p.plan.Scope = plan.DecideScope(plan.ScopeInput{
-		Now: p.plan.Now, Generation: vr.Generation, Read: s.plan.Read.Generation, Observed: s.plan.Status.ObservedGeneration,
+		Now: p.plan.Now, Generations: plan.Generations{Spec: vr.Generation, Read: s.plan.Read.Generation, Observed: s.plan.Status.ObservedGeneration},
 		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.Assignment.Reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
 		Reread: s.plan.Read.Again, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, ProblemsUntil: s.plan.Objects.ProblemsUntil(),
 		ComparesObjects: p.backstop().On(), HasSuspects: s.plan.Objects.Suspects(),
@@ -139,7 +144,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.plan.Schedule.BeginAll()
 	}
 	if p.plan.Scope.Resync {
-		s.plan.Schedule.Resync = p.plan.Now.Add(wait.Jitter(vr.ResyncInterval(r.DefaultInterval), plan.ResyncJitter))
+		s.plan.Schedule.Resync = p.plan.Now.Add(wait.Jitter(vr.ResyncInterval(r.Options.DefaultInterval), plan.ResyncJitter))
 	}
 	return p
 }
@@ -151,11 +156,11 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.refuse(ctx, *why)
 	}
 	p.rereadIfAccountAllowed()
-	p.waiting = p.awaits(ctx)
+	p.obstacles.Waiting = p.awaits(ctx)
 	switch why, unread := p.read(ctx); {
 	case why == nil:
 	case unread && p.isUsable():
-		p.source = why // what was read last is used until it can be read
+		p.obstacles.Source = why // what was read last is used until it can be read
 	case why.Reason == v1alpha1.ReasonSourceUnavailable:
 		return p.block(ctx, *why)
 	default:
@@ -168,7 +173,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.recoverInventory(ctx)
 	p.forgetRefusals(ctx)
 	p.state.lane.yield()
-	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.source == nil)
+	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.obstacles.Source == nil)
 	p.backstop().Compare(ctx, causes)
 	p.plan.HoldContended(causes)
 	todo, err := p.carryOut(ctx, p.holdBack(p.plan.Suspend(p.plan.WebhooksLast(p.plan.Plan(ctx, causes)))))
@@ -218,8 +223,8 @@ func (p *pass) reserve(ctx context.Context, tasks []plan.Task) []*plan.Object {
 			continue
 		}
 		t.Known.Turn.Reserve(&tasks[i])
-		if t.Why == plan.WhyChanged && (t.Cause.Found != nil || t.Cause.Deleted) && !t.Known.Contention.Contended() {
-			p.reconciler.Trigger.ReturnHeal(trigger.Heal{Owner: p.plan.Settings.Claimant.Owner, Key: t.Object.Key}, t.Cause)
+		if t.Why == plan.WhyChanged && (t.Cause.Found != nil || t.Cause.Deleted) && !t.Known.Edits.Contention.Contended() {
+			p.reconciler.Watching.Trigger.ReturnHeal(trigger.Heal{Owner: p.plan.Settings.Claimant.Owner, Key: t.Object.Key}, t.Cause)
 		}
 	}
 	return reserved
@@ -241,7 +246,7 @@ func (p *pass) release(reserved []*plan.Object) {
 			keys = append(keys, o.Desired.Key)
 		}
 	}
-	p.reconciler.Trigger.ResumeHeals(p.plan.Settings.Claimant.Owner, keys)
+	p.reconciler.Watching.Trigger.ResumeHeals(p.plan.Settings.Claimant.Owner, keys)
 }
 
 // awaitHeals waits for the heals of objects that are about to be removed: new ones begin only for objects of the manifest.
@@ -254,7 +259,7 @@ func (p *pass) awaitHeals(ids []object.Identity) {
 // relabel gives the objects the labels of other shards, if there are any.
 func (p *pass) relabel(ctx context.Context) {
 	s := p.state
-	if slices.Equal(s.plan.Provenance.Shards, p.shards) {
+	if slices.Equal(s.plan.Origin.Provenance.Shards, p.shards) {
 		return
 	}
 	for _, o := range s.plan.Objects.Manifest {
@@ -271,18 +276,18 @@ func (p *pass) relabel(ctx context.Context) {
 // requeueCauses returns the causes, so that the next reconcile does the rest.
 func (p *pass) requeueCauses() {
 	p.plan.Causes.All = p.plan.Causes.All || p.plan.Scope.All
-	p.state.unbegun = p.plan.First
+	p.state.attempt.unbegun = p.plan.First
 	if p.plan.Scope.Resync {
 		p.state.plan.Schedule.Resync = time.Time{}
 	}
-	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, p.plan.Causes)
+	p.reconciler.Watching.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, p.plan.Causes)
 }
 
 // interrupted ends a reconcile that was interrupted. The next one does the rest, and reports all.
 func (p *pass) interrupted() (reconcile.Result, error) {
 	maps.DeleteFunc(p.plan.Causes.Objects, func(key trigger.ObjectKey, cause trigger.Cause) bool { // it is settled
 		o := p.state.plan.Objects.At(key)
-		return o != nil && !cause.Since.IsZero() && o.LastApply.After(cause.Since)
+		return o != nil && !cause.Since.IsZero() && o.Attempts.LastApply.After(cause.Since)
 	})
 	p.requeueCauses()
 	p.requeuePending(p.plan.Scope.All)
@@ -292,7 +297,9 @@ func (p *pass) interrupted() (reconcile.Result, error) {
 // requeuePending returns the causes that the status leaves out. all reports whether that
 // may be any object.
 func (p *pass) requeuePending(all bool) {
-	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift, All: all, Health: p.plan.Causes.Health, Others: p.plan.Causes.Others})
+	p.reconciler.Watching.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{
+		Objects: p.plan.Findings.PendingDrift, All: all, Health: p.plan.Causes.Health, Others: p.plan.Causes.Others,
+	})
 }
 
 // recorder returns the Recorder of the VidraResource, which notes the results of tasks.
@@ -302,7 +309,7 @@ func (p *pass) recorder() *status.Recorder {
 
 // backstop returns the Backstop of the VidraResource, which compares its objects with the API server.
 func (p *pass) backstop() *backstop.Backstop {
-	return &backstop.Backstop{Plan: p.plan, Applier: p.applier, Interval: p.reconciler.BackstopInterval}
+	return &backstop.Backstop{Plan: p.plan, Applier: p.applier, Interval: p.reconciler.Options.BackstopInterval}
 }
 
 // remover returns the Remover of the VidraResource.
@@ -318,7 +325,7 @@ func (p *pass) remover() *prune.Remover {
 // the cache: another VidraResource of the name, a later spec, a spec of a backup, a deletion, or labels of another operator.
 func (p *pass) stale(ctx context.Context) error {
 	now := &v1alpha1.VidraResource{}
-	switch err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, now); {
+	switch err := p.reconciler.Clients.API.Get(ctx, p.plan.Settings.Claimant.Owner, now); {
 	case apierrors.IsNotFound(err):
 		return errors.New("the VidraResource does not exist any more")
 	case err != nil:
@@ -344,12 +351,12 @@ func (p *pass) staleSource(ctx context.Context) error {
 	if len(source.KeysOf(vr)) == 0 || !vr.DeletionTimestamp.IsZero() || !p.reconciler.Assignment.Reconciles(vr) || p.state.rollsBack(vr) {
 		return nil
 	}
-	as, _, why := p.reconciler.accounts().ClientOf(ctx, vr, p.reconciler.Local)
+	as, _, why := p.reconciler.accounts().ClientOf(ctx, vr, p.reconciler.Clusters.Local)
 	if why != nil {
 		return errors.New(why.Message)
 	}
 	for _, key := range source.KeysOf(vr) {
-		switch revision, err := p.reconciler.sources.Kinds.Latest(ctx, as, key); {
+		switch revision, err := p.reconciler.Watching.sources.Kinds.Latest(ctx, as, key); {
 		case err != nil:
 			return fmt.Errorf("read %s: %w", key, err)
 		case revision != p.state.read.sources[key]:
@@ -375,8 +382,8 @@ func (p *pass) load() {
 	if !p.plan.Settings.Watched {
 		return
 	}
-	p.reconciler.Index.CountAdditions(p.plan.Settings.Claimant.Owner, p.applier.Settings.Additions.Tools)
-	p.reconciler.Index.CheckHealth(p.plan.Settings.Claimant.Owner, p.plan.Settings.Checks)
+	p.reconciler.Watching.Index.CountAdditions(p.plan.Settings.Claimant.Owner, p.applier.Settings.Additions.Tools)
+	p.reconciler.Watching.Index.CheckHealth(p.plan.Settings.Claimant.Owner, p.plan.Settings.Checks)
 	if p.state.inventory.loaded {
 		return
 	}
@@ -391,19 +398,19 @@ func (p *pass) load() {
 			known[o.Desired.Key] = applied
 		}
 	}
-	p.reconciler.Index.Load(p.plan.Settings.Claimant.Owner, known)
+	p.reconciler.Watching.Index.Load(p.plan.Settings.Claimant.Owner, known)
 }
 
 // stall ends a reconcile of a VidraResource that only its author can fix. Objects that
 // were applied before are unchanged, and stay in the inventory.
 func (p *pass) stall(ctx context.Context, why object.Failure) (reconcile.Result, error) {
 	p.state.plan.Read.Generation, p.state.plan.Read.Stalled = p.plan.VR.Generation, &why
-	p.state.plan.Provenance.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Objects.Inventory()))
+	p.state.plan.Origin.Provenance.Shards = assignment.Unlabelled(p.before.Shards, p.shards, len(p.state.plan.Objects.Inventory()))
 	for key, cause := range p.plan.Causes.Objects {
-		p.plan.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
+		p.plan.Findings.PendingDrift[key] = trigger.Cause{Unsure: true, Since: cause.Since} // the object need not be kept until then
 	}
 	if why.Reason != v1alpha1.ReasonServiceAccountRequired { // otherwise it may ask nothing
 		p.skipAll(ctx, why)
 	}
-	return p.finish(ctx, status.Outcome{Stalled: &why, Compared: len(p.state.plan.Objects.Manifest) > 0})
+	return p.finish(ctx, status.Outcome{Obstacles: status.Obstacles{Stalled: &why, Compared: len(p.state.plan.Objects.Manifest) > 0}})
 }

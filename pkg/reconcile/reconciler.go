@@ -34,24 +34,49 @@ import (
 
 // Reconciler reconciles VidraResources. Its fields must stay as they are after the first call of Reconcile.
 type Reconciler struct {
-	// Assignment is which VidraResources are reconciled. Trigger must have the same installation.
+	// Assignment is which VidraResources are reconciled. Watching.Trigger must have the same installation.
 	Assignment assignment.Assignment
-	// Client reads VidraResources and writes their status and finalizer.
+	Clients    Clients
+	Clusters   Clusters
+	Options    Options
+	Secrets    Secrets
+	Watching   Watching
+	Reports    Reports
+
+	related relations
+	bounds  bounds
+	// states are the states of the VidraResources.
+	states     ownerStates
+	caughtUp   catchUp
+	definition definitionState
+}
+
+// Clients are clients of the cluster that has the VidraResources.
+type Clients struct {
+	// Client reads VidraResources from the cache, and writes their status and finalizer.
 	Client client.Client
+	// API reads VidraResources from the API server.
+	API client.Reader
+	// Metadata watches the sources in spec.manifestFrom, and lists VidraResources.
+	Metadata metadata.Interface
+}
+
+// Clusters are the clusters that objects are in.
+type Clusters struct {
 	// Local is the cluster that Vidra runs in.
 	Local access.Destination
 	// LocalScope is the part of Local that Vidra may use.
 	LocalScope cluster.Scope
 	// Remotes are the other clusters. Optional: without them there is only Local.
 	Remotes *cluster.Destinations
-	// API reads VidraResources from the API server.
-	API client.Reader
-	// Metadata watches the sources in spec.manifestFrom, and lists VidraResources.
-	Metadata metadata.Interface
-	// Artifacts are the kinds of the sources with artifacts that spec.manifestFrom may name. Optional.
-	Artifacts source.Kinds
-	// Kept keeps manifests that come from artifacts. Optional: without it, they are dropped.
-	Kept *source.Kept
+
+	// index relates VidraResources to their clusters.
+	index      access.ClusterIndex
+	identities access.Identities
+}
+
+// Options are the settings of the operator for all VidraResources. The zero value has no resync and no backstop.
+type Options struct {
 	// DefaultInterval is the resync interval where spec.interval is unset.
 	DefaultInterval time.Duration
 	// BackstopInterval is the interval of the backstop.Lister. Zero turns the backstop off.
@@ -63,57 +88,73 @@ type Reconciler struct {
 	// ImpersonationNamespaces selects the namespaces whose ServiceAccounts Vidra may
 	// impersonate. Nil selects all.
 	ImpersonationNamespaces labels.Selector
+	// Artifacts are the kinds of the sources with artifacts that spec.manifestFrom may name. Optional.
+	Artifacts source.Kinds
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
 	// spec.drift.maxBreakGlass is unset. Zero refuses all.
 	MaxBreakGlass time.Duration
-	// UserStamps reports that a policy writes ownership.EditedByAnnotation in Local.
+	// UserStamps reports that a policy writes ownership.EditedByAnnotation in Clusters.Local.
 	UserStamps bool
 	// Additions is the policy for the additions of users to objects where spec.drift.additions
 	// is unset. Defaults to Keep.
 	Additions v1alpha1.AdditionsPolicy
 	// PeopleTools are the field managers of the clients that users work with.
 	PeopleTools ownership.Tools
+	// Parallel is how many objects of a stage are applied at a time. Defaults to
+	// plan.DefaultParallel.
+	Parallel int
+}
+
+// Secrets are the Secrets of the operator.
+type Secrets struct {
+	// DigestKeys seal the digests of sensitive objects in the status.
+	DigestKeys *seal.Store
+	// Kept keeps manifests that come from artifacts. Optional: without it, they are dropped.
+	Kept *source.Kept
+}
+
+// Watching reports changes of objects, and of all else that VidraResources wait for.
+type Watching struct {
 	// Watches, Index and Trigger report the changes of the objects.
 	Watches Watches
 	Index   *trigger.Index
 	Trigger *trigger.Factory
+
+	sources   source.Watches
+	obstacles metawatch.Watches
+	grants    *access.Grants
+}
+
+// Reports are the places of the results.
+type Reports struct {
 	// Inventories gets the inventories as they are written. Required.
 	Inventories *status.Inventories
 	// Recorder writes Events.
 	Recorder Recorder
-	// DigestKeys seal the digests of sensitive objects in the status.
-	DigestKeys *seal.Store
 	// Metrics count the work. Optional.
 	Metrics *metrics.Metrics
 	// LineSuppressed is called for each line of the log that is left out, because there are many about one object. Optional.
 	LineSuppressed func()
-	// Parallel is how many objects of a stage are applied at a time. Defaults to
-	// plan.DefaultParallel.
-	Parallel int
 
-	// namespaces relates VidraResources to the namespaces of the local cluster that their objects are in.
-	namespaces    relation.Shared[trigger.Owner, string]
-	clusters      access.ClusterIndex
-	outcomes      outcomes
-	identities    access.Identities
-	remoteLimiter *limits.RemoteLimiter
-	heavy         *limits.HeavyShare
-	sources       source.Watches
-	obstacles     metawatch.Watches
-	named         owners.Named
-	// rivals relates VidraResources to the names of others that had their applies refused.
-	rivals     relation.Shared[trigger.Owner, string]
-	caughtUp   catchUp
-	definition definitionState
-	grants     *access.Grants
-	budget     contention.Budget
+	lines outcomes
+}
+
+// relations relate VidraResources to the names that they wait for or depend on.
+type relations struct {
+	// namespaces are the namespaces of the local cluster that the objects are in.
+	namespaces relation.Shared[trigger.Owner, string]
+	// rivals are the names of other VidraResources that had their applies refused.
+	rivals relation.Shared[trigger.Owner, string]
+	named  owners.Named
+}
+
+// bounds bound the work of all VidraResources.
+type bounds struct {
+	remote *limits.RemoteLimiter
+	heavy  *limits.HeavyShare
+	budget contention.Budget
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
-
-	// states are the states of the VidraResources.
-	states ownerStates
-	// flushing is held during the report of the last results of reconciles.
-	flushing sync.Mutex
 	// gate bounds the objects with requests in flight; nil without bounds.
 	gate *limits.Gate
 	// workers are the workers of the controller; nil if each reconcile has its worker until its end.
@@ -122,7 +163,7 @@ type Reconciler struct {
 
 // Reconcile reconciles a VidraResource once, unless Flush or FlushEvents was called.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.workers.Run(req.NamespacedName, func() (reconcile.Result, error) {
+	return r.bounds.workers.Run(req.NamespacedName, func() (reconcile.Result, error) {
 		if !r.states.begin() {
 			return reconcile.Result{}, nil
 		}
@@ -138,14 +179,14 @@ func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 	if s == nil {
 		return
 	}
-	vr, err := owners.Cached(ctx, r.Client, owner.Name)
+	vr, err := owners.Cached(ctx, r.Clients.Client, owner.Name)
 	if err != nil {
 		return
 	}
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
 	if vr == nil {
-		s.attempt.interrupted.Store(!s.justHeld) // otherwise its objects are removed at the end
+		s.attempt.interrupted.Store(!s.inventory.justHeld) // otherwise its objects are removed at the end
 	} else if s.plan.UID != vr.UID || s.attempt.generation != vr.Generation || !maps.Equal(s.attempt.revisions, r.revisionsOf(vr)) {
 		s.attempt.interrupted.Store(true)
 	}
@@ -157,21 +198,21 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	defer done()
 	foreign := r.states.foreign(owner)
 	vr := &v1alpha1.VidraResource{}
-	if err := r.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
+	if err := r.Clients.Client.Get(ctx, owner, vr); apierrors.IsNotFound(err) {
 		r.endHeals(owner)
 		r.reportLast(ctx, owner)
 		r.forget(owner)
 		r.caughtUp.forget(owner.Name)
-		r.Trigger.EnqueueAll(r.rivals.Owners(owner.Name)...)
+		r.Watching.Trigger.EnqueueAll(r.related.rivals.Owners(owner.Name)...)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
 	if returned { // another shard may have changed its objects and its inventory
 		r.states.restart(owner)
-		r.Trigger.Release(owner)
+		r.Watching.Trigger.Release(owner)
 	}
-	vr, err := r.caughtUp.latest(ctx, r.Metadata.Resource(v1alpha1.Resource), r.API, vr, r.Assignment.Has)
+	vr, err := r.caughtUp.latest(ctx, r.Clients.Metadata.Resource(v1alpha1.Resource), r.Clients.API, vr, r.Assignment.Has)
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err
@@ -185,24 +226,24 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		return reconcile.Result{}, nil
 	}
 	server := vr.Spec.Destination.Server
-	if at := r.clusters.Of(owner); at != "" { // other URLs may stand for the same cluster
+	if at := r.Clusters.index.Of(owner); at != "" { // other URLs may stand for the same cluster
 		server = at
 	}
-	exit, ok := r.remoteLimiter.Enter(server)
+	exit, ok := r.bounds.remote.Enter(server)
 	if !ok && !r.destinations().IsAway(server) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(plan.RemoteRetry, 1)}, nil
 	}
 	exit = sync.OnceFunc(exit)
 	defer exit()
 	exitHeavy := func() {}
-	keys, err := r.DigestKeys.Get(ctx)
+	keys, err := r.Secrets.DigestKeys.Get(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	causes := r.Trigger.TakeCauses(owner)
+	causes := r.Watching.Trigger.TakeCauses(owner)
 	if r.isHeavy(owner, vr, causes) {
-		if exitHeavy, ok = r.heavy.Enter(tenantOf(vr)); !ok {
-			r.Trigger.RequeueCauses(owner, causes)
+		if exitHeavy, ok = r.bounds.heavy.Enter(tenantOf(vr)); !ok {
+			r.Watching.Trigger.RequeueCauses(owner, causes)
 			return reconcile.Result{RequeueAfter: wait.Jitter(plan.HeavyRetry, 1)}, nil
 		}
 		exitHeavy = sync.OnceFunc(exitHeavy)
@@ -237,21 +278,21 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 // forget drops everything that is known of a VidraResource that is gone.
 func (r *Reconciler) forget(owner trigger.Owner) {
 	r.states.forget(owner)
-	r.Inventories.Forget(owner.Name)
-	r.namespaces.Set(owner, func(func(string) bool) {})
-	r.sources.Release(owner)
-	r.obstacles.Release(owner)
-	r.named.Forget(owner.Name)
-	r.rivals.Set(owner, func(func(string) bool) {})
-	if r.grants != nil {
-		r.grants.Await(owner, nil)
+	r.Reports.Inventories.Forget(owner.Name)
+	r.related.namespaces.Set(owner, func(func(string) bool) {})
+	r.Watching.sources.Release(owner)
+	r.Watching.obstacles.Release(owner)
+	r.related.named.Forget(owner.Name)
+	r.related.rivals.Set(owner, func(func(string) bool) {})
+	if r.Watching.grants != nil {
+		r.Watching.grants.Await(owner, nil)
 	}
-	if r.gate != nil {
-		r.gate.Forget(owner)
+	if r.bounds.gate != nil {
+		r.bounds.gate.Forget(owner)
 	}
-	r.Watches.Release(owner)
-	r.Trigger.Release(owner)
-	r.clusters.Remove(owner, r.forgetCluster)
+	r.Watching.Watches.Release(owner)
+	r.Watching.Trigger.Release(owner)
+	r.Clusters.index.Remove(owner, r.forgetCluster)
 }
 
 // Known reports whether the operator has a state of a VidraResource. It takes the lock of all states.

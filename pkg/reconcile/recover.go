@@ -33,7 +33,7 @@ func (p *pass) recoverInventory(ctx context.Context) {
 	}
 	found := map[object.Identity]*desired.Object{} // with an object of the same kind
 	for key, like := range watched {
-		objs, synced := p.reconciler.Watches.List(key)
+		objs, synced := p.reconciler.Watching.Watches.List(key)
 		if !synced {
 			return // the watch has the VidraResource reconciled when it is
 		}
@@ -55,7 +55,7 @@ func (p *pass) recoverInventory(ctx context.Context) {
 		log.FromContext(ctx).Info("Cannot read objects that may be in the inventory, which was lost: they are not removed", "error", object.Message(err, ownership.Disclosure{}))
 	}
 	if slices.ContainsFunc(failed, func(err error) bool { return err != nil && !apierrors.IsForbidden(err) }) {
-		p.reconciler.Trigger.EnqueueAfter(recoverRetry, p.plan.Settings.Claimant.Owner)
+		p.reconciler.Watching.Trigger.EnqueueAfter(recoverRetry, p.plan.Settings.Claimant.Owner)
 	}
 	for i, id := range ids {
 		if ours[i] {
@@ -91,7 +91,7 @@ func (p *pass) listTransferred() {
 			continue
 		}
 		key := o.Desired.Key
-		if kept, found, synced := p.reconciler.Watches.Get(p.applier.Settings.WatchKey(key), key.Namespace, key.Name); found && synced {
+		if kept, found, synced := p.reconciler.Watching.Watches.Get(p.applier.Settings.WatchKey(key), key.Namespace, key.Name); found && synced {
 			if _, _, applied := trigger.AppliedBy(kept, p.applier.Settings.Claimant.Manager); applied {
 				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
 			}

@@ -92,18 +92,18 @@ func TestRecoverWithAnUnreadableObject(t *testing.T) {
 				FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:color":{}}}`), Time: new(metav1.Now()),
 			}})
 			l.kept[name] = live
-			kept, err := l.Trigger.TransformFor("", fixture.ConfigMaps)(live.DeepCopy())
+			kept, err := l.Watching.Trigger.TransformFor("", fixture.ConfigMaps)(live.DeepCopy())
 			require.NoError(t, err)
 			watches.objects = append(watches.objects, kept)
 		}
-		l.Watches = watches
+		l.Watching.Watches = watches
 		p := l.newPass(faulty, l.get(t), trigger.Causes{All: true}, seal.Keys{seal.NewKey()})
 		p.applier.Client, p.applier.Settings.Watched, p.state.inventory.recovers = l.Dynamic(), true, true
 		p.recoverInventory(t.Context())
 		require.NotNil(t, p.state.plan.Objects.ByID[object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "left"}], name)
 		require.Len(t, p.state.plan.Objects.Inventory(), 2, name)
 		require.True(t, p.state.inventory.recovers, name)
-		require.Equal(t, tc.again, l.Trigger.TakeCauses(faulty).All, name)
+		require.Equal(t, tc.again, l.Watching.Trigger.TakeCauses(faulty).All, name)
 
 		l.unreadable = nil
 		p.recoverInventory(t.Context())
@@ -123,7 +123,7 @@ func TestKilledBeforeTheFinalizerIsRemoved(t *testing.T) {
 	require.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 	clear(l.kept)
 	refused := errors.New("the operator is killed")
-	l.Client = interceptor.NewClient(l.client.(client.WithWatch), interceptor.Funcs{
+	l.Clients.Client = interceptor.NewClient(l.client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return refused
 		},

@@ -8,9 +8,9 @@ import (
 
 // noteRivals has the VidraResource enqueued at the end of those that had its applies refused: no event of an object may show that.
 func (p *pass) noteRivals() {
-	p.reconciler.rivals.Set(p.plan.Settings.Claimant.Owner, func(yield func(string) bool) {
+	p.reconciler.related.rivals.Set(p.plan.Settings.Claimant.Owner, func(yield func(string) bool) {
 		for o := range p.state.plan.Objects.All() {
-			if o.Refused != nil && o.Refused.Other != "" && !yield(o.Refused.Other) {
+			if o.Attempts.Refused != nil && o.Attempts.Refused.Other != "" && !yield(o.Attempts.Refused.Other) {
 				return
 			}
 		}
@@ -24,11 +24,11 @@ func (p *pass) forgetRefusals(ctx context.Context) {
 		return
 	}
 	for _, o := range p.state.plan.Objects.Manifest {
-		if o.Refused == nil || o.Refused.Other == "" {
+		if o.Attempts.Refused == nil || o.Attempts.Refused.Other == "" {
 			continue
 		}
-		if other, err := owners.Cached(ctx, p.reconciler.Client, o.Refused.Other); err == nil && other == nil {
-			o.Refused = nil
+		if other, err := owners.Cached(ctx, p.reconciler.Clients.Client, o.Attempts.Refused.Other); err == nil && other == nil {
+			o.Attempts.Refused = nil
 		}
 	}
 }

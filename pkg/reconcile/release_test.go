@@ -40,6 +40,6 @@ func TestReleaseIsAskedForOnce(t *testing.T) {
 		p.recorder().RecordResult(apply.Result{Task: plan.Task{Object: d, Known: o, Why: plan.WhyChanged}, Err: conflict})
 		require.Equal(t, tc.leaving, o.Problem.AwaitsRelease, tc.reason)
 		p.state.adopt(1, []*desired.Object{d}, nil) // the manifest is read again and again while a kind in it is unserved
-		require.Equal(t, tc.asks, l.Trigger.TakeCauses(trigger.Owner{}).Retry, tc.reason)
+		require.Equal(t, tc.asks, l.Watching.Trigger.TakeCauses(trigger.Owner{}).Retry, tc.reason)
 	}
 }

@@ -23,13 +23,13 @@ func TestUntoldAtTheEnd(t *testing.T) {
 	l := newLab(t, colors("a"))
 	p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
 	for _, action := range slices.Concat(again, once) {
-		p.state.plan.PendingEvents = append(p.state.plan.PendingEvents, events.Change{Action: action})
+		p.state.plan.Reports.Events = append(p.state.plan.Reports.Events, events.Change{Action: action})
 	}
 	l.failWrites = 1
 	_, err := p.finish(t.Context(), status.Outcome{})
 	require.Error(t, err)
 	pending := func(s *ownerState) (kept []events.Action) {
-		for _, change := range s.plan.PendingEvents {
+		for _, change := range s.plan.Reports.Events {
 			kept = append(kept, change.Action)
 		}
 		return kept

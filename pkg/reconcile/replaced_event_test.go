@@ -42,20 +42,20 @@ func TestReplacedWhileTheWatchWasDown(t *testing.T) {
 		}},
 		"Namespace": {"the objects in it may be created again", func(r *Reconciler, uid types.UID) bool {
 			r.onNamespace().Update(t.Context(), event.UpdateEvent{ObjectOld: namespace("a"), ObjectNew: namespace(uid)}, nil)
-			return r.Trigger.TakeCauses(owner).All
+			return r.Watching.Trigger.TakeCauses(owner).All
 		}},
 		"dependent": {"the deletion waits for it no more", func(r *Reconciler, uid types.UID) bool {
 			r.onDependency().Update(t.Context(), event.UpdateEvent{ObjectOld: vr("page", "a", owner.Name), ObjectNew: vr("page", uid)}, nil)
-			return r.Trigger.TakeCauses(owner).All
+			return r.Watching.Trigger.TakeCauses(owner).All
 		}},
 	} {
 		deleted := vr(owner.Name, "a")
 		deleted.DeletionTimestamp, deleted.Finalizers = ptr.To(metav1.Now()), []string{v1alpha1.Finalizer}
 		r := &Reconciler{
-			Client:  fake.NewClientBuilder().WithScheme(s).WithObjects(deleted).WithIndex(&v1alpha1.VidraResource{}, dependsOnField, dependsOn).Build(),
-			Trigger: trigger.NewFactory(trigger.NewIndex()), Inventories: &status.Inventories{},
+			Clients:  Clients{Client: fake.NewClientBuilder().WithScheme(s).WithObjects(deleted).WithIndex(&v1alpha1.VidraResource{}, dependsOnField, dependsOn).Build()},
+			Watching: Watching{Trigger: trigger.NewFactory(trigger.NewIndex())}, Reports: Reports{Inventories: &status.Inventories{}},
 		}
-		r.namespaces.Set(owner, func(yield func(string) bool) { yield("inner") })
+		r.related.namespaces.Set(owner, func(yield func(string) bool) { yield("inner") })
 		require.False(t, tt.enqueues(r, "a"), "%s: nothing has changed", name)
 		require.True(t, tt.enqueues(r, "b"), "%s: %s", name, tt.reason)
 	}

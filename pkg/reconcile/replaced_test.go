@@ -145,8 +145,8 @@ func TestWithdrawalIsTriedAgain(t *testing.T) {
 				return true, nil, nil
 			})
 			l.remove(t)
-			l.API = &failing{l.client, tc.reads}
-			l.named.Cache, l.named.API, l.named.Metadata, l.named.Sources, l.named.Parts = l.client, l.client, l.Metadata, &l.sources, l.partsOf
+			l.Clients.API = &failing{l.client, tc.reads}
+			l.related.named.Cache, l.related.named.API, l.related.named.Metadata, l.related.named.Sources, l.related.named.Parts = l.client, l.client, l.Clients.Metadata, &l.Watching.sources, l.partsOf
 			l.definition.began = time.Now().Add(time.Hour) // it is not being deleted
 			p.finalizer.created = []object.Identity{p.state.plan.Objects.Manifest[0].ID}
 			err := p.withdraw(t.Context())

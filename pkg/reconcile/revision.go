@@ -73,7 +73,7 @@ func (p *pass) gather(ctx context.Context) (got desired.Parts, refused, why *obj
 			return got, nil, nil
 		}
 	}
-	from := desired.Reader{Sources: &p.reconciler.sources, Local: p.reconciler.Local, Scope: p.reconciler.LocalScope, Accounts: p.reconciler.accounts()}
+	from := desired.Reader{Sources: &p.reconciler.Watching.sources, Local: p.reconciler.Clusters.Local, Scope: p.reconciler.Clusters.LocalScope, Accounts: p.reconciler.accounts()}
 	got, why = from.Gather(ctx, p.plan.Settings.Claimant.Owner, p.plan.VR)
 	return got, refused, why
 }
@@ -93,7 +93,7 @@ func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, 
 	if !ok {
 		return desired.Parts{}, refused(time.Time{}, "its digest was sealed with a key that Vidra lacks now. %s", choose)
 	}
-	texts, err := p.reconciler.Kept.Load(ctx, p.plan.VR, sum)
+	texts, err := p.reconciler.Secrets.Kept.Load(ctx, p.plan.VR, sum)
 	if err != nil {
 		return desired.Parts{}, refused(p.plan.Now.Add(revisionRetry), "%s. Vidra retries", object.WithoutValues(err, ownership.Disclosure{}))
 	}
@@ -151,7 +151,7 @@ func (p *pass) keepsApplied() bool {
 
 // hasApplied reports whether the state has the manifest that was applied, while a newer one has to wait.
 func (p *pass) hasApplied() bool {
-	return p.waiting != nil && !p.state.manifest.unapplied && p.state.canApply(p.applier.Settings.Allowed)
+	return p.obstacles.Waiting != nil && !p.state.manifest.unapplied && p.state.canApply(p.applier.Settings.Allowed)
 }
 
 // noteWaiting notes the revision that was read while it has to wait.
@@ -166,7 +166,7 @@ func (p *pass) noteWaiting(got desired.Parts, revision string) {
 // wait: the manifest in the state, or after a start the kept one.
 func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision string) bool {
 	s := p.state
-	if p.waiting == nil || s.manifest.isOf(revision) {
+	if p.obstacles.Waiting == nil || s.manifest.isOf(revision) {
 		return false
 	}
 	if applied := p.recorded(revision); !p.hasApplied() && applied != 0 && applied == s.revision.status.Applied {
@@ -182,7 +182,7 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision st
 	if waiting, err := desired.Parse(p.plan.VR, got.Parts); err == nil {
 		ids = slices.AppendSeq(ids, waiting.Identities()) // both want their objects to stay
 	}
-	p.reconciler.named.Note(p.plan.VR, got.Versions, ids)
+	p.reconciler.related.named.Note(p.plan.VR, got.Versions, ids)
 	return true
 }
 
@@ -191,7 +191,7 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision st
 func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 	var texts iter.Seq[[]byte]
 	var err error
-	p.state.lane.apart(func() { texts, err = p.reconciler.Kept.Cached(ctx, p.plan.VR) })
+	p.state.lane.apart(func() { texts, err = p.reconciler.Secrets.Kept.Cached(ctx, p.plan.VR) })
 	if err != nil {
 		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot read the manifest that was kept: edits of objects that the waiting manifest changes are not reverted")
 		return false
@@ -210,7 +210,7 @@ func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 			continue
 		}
 		p.store(resolved, manifestState{revision: revision, source: p.sourceOf(kept)})
-		p.state.plan.Provenance.Sources = kept.Artifacts
+		p.state.plan.Origin.Provenance.Sources = kept.Artifacts
 		return true
 	}
 	return false
@@ -231,7 +231,7 @@ func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
 		}
 	}
 	for _, d := range resolved.Objects {
-		if applied := configurations[d.ID]; !d.Apply.Leaves() && (applied == "" || applied != d.Configuration) {
+		if applied := configurations[d.ID]; !d.Lifetime.Apply.Leaves() && (applied == "" || applied != d.Configuration) {
 			return false
 		}
 		delete(configurations, d.ID)
@@ -252,8 +252,8 @@ func (p *pass) saveRevision(ctx context.Context, got desired.Parts) {
 // recordRevision notes the manifest in the status as a revision, once all of it is applied. The content was saved before.
 func (p *pass) recordRevision(ctx context.Context) {
 	s, r := p.state, &p.state.revision
-	if p.waiting != nil || p.source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.revision == "" ||
-		s.plan.Objects.Problems() > 0 || !p.reconciler.Kept.On() {
+	if p.obstacles.Waiting != nil || p.obstacles.Source != nil || !p.plan.Scope.All || s.manifest.behind || s.manifest.unapplied || s.manifest.revision == "" ||
+		s.plan.Objects.Problems() > 0 || !p.reconciler.Secrets.Kept.On() {
 		return
 	}
 	if !p.plan.VR.KeepsRevisions() {
@@ -341,7 +341,7 @@ func (p *pass) dropRevisions(ctx context.Context) bool {
 		p.state.revision.saved, p.state.revision.savedDigest = "", ""
 	}
 	var err error
-	p.state.lane.apart(func() { err = p.reconciler.Kept.Retain(ctx, p.plan.VR, retain) })
+	p.state.lane.apart(func() { err = p.reconciler.Secrets.Kept.Retain(ctx, p.plan.VR, retain) })
 	if err != nil {
 		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot delete former revisions: they are deleted with the next one")
 	}
@@ -352,7 +352,7 @@ func (p *pass) dropRevisions(ctx context.Context) bool {
 func (p *pass) revisionStatus() *v1alpha1.RevisionStatus {
 	r := &p.state.revision
 	is := r.status.DeepCopy()
-	if p.plan.VR.RevisionTo() == 0 && p.waiting != nil && p.waiting.Reason == v1alpha1.ReasonRevisionHeld && r.waiting.Digest != "" {
+	if p.plan.VR.RevisionTo() == 0 && p.obstacles.Waiting != nil && p.obstacles.Waiting.Reason == v1alpha1.ReasonRevisionHeld && r.waiting.Digest != "" {
 		is = cmp.Or(is, &v1alpha1.RevisionStatus{})
 		is.Waiting = r.waiting.DeepCopy()
 	} else if is != nil {
@@ -364,26 +364,26 @@ func (p *pass) revisionStatus() *v1alpha1.RevisionStatus {
 // holdBack takes from a plan the tasks that have to wait, and reports those that wait for something.
 func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 	s := p.state
-	if p.waiting == nil {
+	if p.obstacles.Waiting == nil {
 		if s.revision.waits && !p.plan.Scope.All { // the objects that waited are considered next
-			p.reconciler.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
+			p.reconciler.Watching.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
 		}
 		s.manifest.unapplied, s.revision.waits = false, false
 		return todo
 	}
-	todo, waits := p.plan.HoldBack(todo, *p.waiting)
+	todo, waits := p.plan.HoldBack(todo, *p.obstacles.Waiting)
 	waits = waits || s.manifest.behind
-	p.plan.Waits = p.plan.Waits || waits
+	p.plan.Findings.Waits = p.plan.Findings.Waits || waits
 	if p.plan.Scope.All || waits {
 		s.revision.waits = waits
 	}
-	switch held := p.waiting.Reason == v1alpha1.ReasonRevisionHeld && p.waiting != s.revision.refused; {
+	switch held := p.obstacles.Waiting.Reason == v1alpha1.ReasonRevisionHeld && p.obstacles.Waiting != s.revision.refused; {
 	case !s.revision.waits:
-		p.waiting, s.manifest.unapplied = nil, false
+		p.obstacles.Waiting, s.manifest.unapplied = nil, false
 	case held && s.revision.unread != nil:
-		p.waiting.Message = display.Truncate("the new revision of the manifest cannot be read: "+s.revision.unread.Message, object.MaxMessage)
+		p.obstacles.Waiting.Message = display.Truncate("the new revision of the manifest cannot be read: "+s.revision.unread.Message, object.MaxMessage)
 	case held && s.revision.waiting.Source != "":
-		p.waiting.Message = "a new revision of the manifest (" + s.revision.waiting.Source + ") waits" + heldAdvice
+		p.obstacles.Waiting.Message = "a new revision of the manifest (" + s.revision.waiting.Source + ") waits" + heldAdvice
 	}
 	return todo
 }

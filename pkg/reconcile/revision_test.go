@@ -24,7 +24,7 @@ func TestIsApplied(t *testing.T) {
 	}
 	going := entry("a", "1")
 	going.Entry.State = v1alpha1.ObjectDeleting
-	a, once := &desired.Object{ID: id("a"), Configuration: "1"}, &desired.Object{ID: id("once"), Configuration: "2", Apply: v1alpha1.ApplyIfNotPresent}
+	a, once := &desired.Object{ID: id("a"), Configuration: "1"}, &desired.Object{ID: id("once"), Configuration: "2", Lifetime: desired.Lifetime{Apply: v1alpha1.ApplyIfNotPresent}}
 	for name, tc := range map[string]struct {
 		objects   []*desired.Object
 		inventory []*plan.Object

@@ -32,7 +32,7 @@ func (r *Reconciler) changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return r.restored(e) || r.foreignStatus(e) || r.caughtUp.awaits(e) || r.Assignment.Requested(e) ||
-				r.Inventories.Lightened(e.ObjectNew.GetName()) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
+				r.Reports.Inventories.Lightened(e.ObjectNew.GetName()) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
 		DeleteFunc: r.Assignment.Left,
 	}, predicate.GenerationChangedPredicate{})
@@ -44,45 +44,46 @@ func isReplaced(before, after client.Object) bool { return before.GetUID() != af
 // SetupWithManager registers two controllers with mgr: the loop of VidraResources, for changes of their specs, their deletions and the owners that
 // the trigger names, and the loop of objects. workers is the number of reconciles at a time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
-	r.remoteLimiter, r.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
-	r.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
-	r.sources.Kinds, r.sources.Changed = source.Objects(r.Metadata), r.Trigger.EnqueueAll
-	r.sources.Everywhere = !r.LocalScope.LimitsNamespaces()
-	maps.Copy(r.sources.Kinds, r.Artifacts)
-	r.named.Cache, r.named.API, r.named.Metadata, r.named.Sources, r.named.Parts = r.Client, r.API, r.Metadata, &r.sources, r.partsOf
-	r.grants = access.NewGrants(r.granted, r.rolesWatched)
-	r.obstacles.Max, r.obstacles.Changed = maxWatchedObstacles, r.obstacleChanged
-	r.obstacles.Ended = func(key metawatch.Key) { r.recheckRights(key) }
-	if err := errors.Join(mgr.Add(&r.sources), mgr.Add(&r.obstacles), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
+	r.bounds.remote, r.bounds.heavy = limits.NewRemoteLimiter(workers), limits.NewHeavyShare(workers)
+	r.bounds.recompute = flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)
+	r.Watching.sources.Kinds, r.Watching.sources.Changed = source.Objects(r.Clients.Metadata), r.Watching.Trigger.EnqueueAll
+	r.Watching.sources.Everywhere = !r.Clusters.LocalScope.LimitsNamespaces()
+	maps.Copy(r.Watching.sources.Kinds, r.Options.Artifacts)
+	named := &r.related.named
+	named.Cache, named.API, named.Metadata, named.Sources, named.Parts = r.Clients.Client, r.Clients.API, r.Clients.Metadata, &r.Watching.sources, r.partsOf
+	r.Watching.grants = access.NewGrants(r.granted, r.rolesWatched)
+	r.Watching.obstacles.Max, r.Watching.obstacles.Changed = maxWatchedObstacles, r.obstacleChanged
+	r.Watching.obstacles.Ended = func(key metawatch.Key) { r.recheckRights(key) }
+	if err := errors.Join(mgr.Add(&r.Watching.sources), mgr.Add(&r.Watching.obstacles), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}
 	build := ctrl.NewControllerManagedBy(mgr).
 		Named("vidraresource").
 		For(&v1alpha1.VidraResource{}, builder.WithPredicates(r.changed())).
-		WatchesRawSource(r.Trigger.Source()).
+		WatchesRawSource(r.Watching.Trigger.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limits.NewRateLimiter()})
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.VidraResource{}, dependsOnField, dependsOn); err != nil {
 		return fmt.Errorf("index spec.dependsOn: %w", err)
 	}
 	build = build.Watches(&v1alpha1.VidraResource{}, r.onDependency())
-	if !r.LocalScope.LimitsNamespaces() { // otherwise it needs no right on all Namespaces
+	if !r.Clusters.LocalScope.LimitsNamespaces() { // otherwise it needs no right on all Namespaces
 		build = build.WatchesMetadata(&corev1.Namespace{}, r.onNamespace())
 	}
 	if err := build.Complete(tracing.Reconciler(r)); err != nil {
 		return fmt.Errorf("set up the controller of VidraResources: %w", err)
 	}
-	r.gate = limits.NewGate(r.Trigger.EnqueueHeal)
-	r.workers = &limits.Workers{Ended: func(owner trigger.Owner, again bool, result reconcile.Result, err error) {
+	r.bounds.gate = limits.NewGate(r.Watching.Trigger.EnqueueHeal)
+	r.bounds.workers = &limits.Workers{Ended: func(owner trigger.Owner, again bool, result reconcile.Result, err error) {
 		if err != nil {
 			mgr.GetLogger().Error(err, "Reconciler error", "VidraResource", owner.Name)
 		}
-		r.Trigger.Requeue(owner, again, result)
+		r.Watching.Trigger.Requeue(owner, again, result)
 	}}
 	converger, err := controller.NewTyped("vidraobject", mgr, controller.TypedOptions[trigger.Heal]{
 		MaxConcurrentReconciles: healWorkers, Reconciler: reconcile.TypedFunc[trigger.Heal](r.Converge),
 	})
 	if err == nil {
-		err = converger.Watch(r.Trigger.HealSource())
+		err = converger.Watch(r.Watching.Trigger.HealSource())
 	}
 	if err != nil {
 		return fmt.Errorf("set up the controller of objects: %w", err)

@@ -23,7 +23,7 @@ import (
 func (p *pass) forgetAdditions() {
 	for o := range p.state.plan.Objects.All() {
 		if o.Entry == nil || o.Desired == nil || p.applier.Settings.Additions.Policy == v1alpha1.AdditionsKeep {
-			o.Additions = ""
+			o.Edits.Additions = ""
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (p *pass) writeInventory(ctx context.Context) error {
 func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, error) {
 	s := p.state
 	p.plan.EndContentions()
-	if o.Stalled == nil && o.Blocked == nil && !o.Deleting {
+	if o.Obstacles.Stalled == nil && o.Obstacles.Blocked == nil && !o.Deleting {
 		p.plan.RecordOthers()
 		s.lane.yield()
 		p.readHealth(ctx)
@@ -75,19 +75,22 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		o.Health = s.plan.Health
 	}
 	p.forgetAdditions()
-	o.Source, o.Waiting = p.source, p.waiting
+	o.Obstacles.Source, o.Obstacles.Waiting = p.obstacles.Source, p.obstacles.Waiting
 	s.lane.yield()
-	changes, before, revision := s.plan.PendingEvents, s.plan.Status, p.revisionStatus()
-	s.plan.PendingEvents = nil // the changes that heals note from now on follow the next status
+	changes, before, revision := s.plan.Reports.Events, s.plan.Status, p.revisionStatus()
+	s.plan.Reports.Events = nil // the changes that heals note from now on follow the next status
 	p.recorder().Conclusion(&o)
 	p.awaitRefused(p.awaitRights(o.All))
 	s.plan.Objects.ForgetUnused()
-	end := plan.Ending{All: o.All, Stalled: o.Stalled != nil, Blocked: o.Blocked != nil && !o.Blocked.Awaited || o.Source != nil && !o.Source.Awaited, Unobserved: o.Unobserved != nil}
+	end := plan.Ending{
+		All: o.All, Stalled: o.Obstacles.Stalled != nil, Unobserved: o.Unobserved != nil,
+		Blocked: o.Obstacles.Blocked != nil && !o.Obstacles.Blocked.Awaited || o.Obstacles.Source != nil && !o.Obstacles.Source.Awaited,
+	}
 	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
 	restores, later := s.writes.ToRestore(p.foreign, p.plan.Now)
 	wakes := append(p.plan.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
-	if p.waiting != nil {
-		wakes = append(wakes, plan.Wake{At: p.waiting.Until, Why: plan.WakeDependency})
+	if p.obstacles.Waiting != nil {
+		wakes = append(wakes, plan.Wake{At: p.obstacles.Waiting.Until, Why: plan.WakeDependency})
 	}
 	next := plan.Earliest(wakes)
 	writes := s.plan.Schedule.FlushDue(p.plan.Now)
@@ -108,7 +111,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 			s.writes.EndRestore(p.foreign, p.plan.Now, err)
 		}
 		if err != nil {
-			s.plan.PendingEvents = append(changes, s.plan.PendingEvents...)
+			s.plan.Reports.Events = append(changes, s.plan.Reports.Events...)
 			p.requeuePending(o.All)
 			return reconcile.Result{}, err
 		}
@@ -116,7 +119,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	if p.finalizer.vanished {
 		return reconcile.Result{}, p.withdraw(ctx)
 	}
-	p.reconciler.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.PendingDrift})
+	p.reconciler.Watching.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Findings.PendingDrift})
 	reported := s.plan.Status
 	s.lane.apart(func() { // thousands of changes take tens of milliseconds
 		p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), p.before, reported, changes)
@@ -135,7 +138,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, name string, uid types.UID
 		}
 		changed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}} // only the metadata of the answer is used
 		changed.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
-		if err := r.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		if err := r.Clients.Client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 			return "", err
 		}
 		return changed.ResourceVersion, nil
@@ -161,7 +164,7 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 	precondition := s.writes.Precondition(p.plan.VR.ResourceVersion)
 	var written v1alpha1.VidraResourceStatus
 	s.lane.apart(func() { written = unreported.AddTo(after) })
-	p.reconciler.Inventories.Write(p.plan.VR.Name, written.ManagedResources)
+	p.reconciler.Reports.Inventories.Write(p.plan.VR.Name, written.ManagedResources)
 	s.writes.Begin()
 	var version string
 	var err error
@@ -172,20 +175,20 @@ func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceS
 		})
 	})
 	if s.writes.End(version) {
-		p.reconciler.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
+		p.reconciler.Watching.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
 	}
 	p.noteConflict(err)
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err): // otherwise its kind is served no more
 		p.finalizer.gone = true
-		p.finalizer.vanished = p.finalizer.vanished || s.justHeld && object.IsAbsent(err, p.plan.VR.Name)
+		p.finalizer.vanished = p.finalizer.vanished || s.inventory.justHeld && object.IsAbsent(err, p.plan.VR.Name)
 		return nil
 	default:
 		s.plan.ReturnUnreported(unreported)
 		return fmt.Errorf("write the status of VidraResource %s: %w", p.plan.VR.Name, withoutValues(p.plan.VR, err))
 	}
 	p.plan.VR.ResourceVersion = version
-	s.plan.Status, s.justHeld, s.plan.Emptied = written, false, false
+	s.plan.Status, s.inventory.justHeld, s.plan.Origin.Emptied = written, false, false
 	return nil
 }

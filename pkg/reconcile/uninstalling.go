@@ -67,7 +67,7 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	var deleting bool
 	var err error
 	seen := p.state.deletion.seen
-	p.state.lane.apart(func() { deleting, err = p.reconciler.definition.beingDeleted(ctx, p.reconciler.Metadata, seen) })
+	p.state.lane.apart(func() { deleting, err = p.reconciler.definition.beingDeleted(ctx, p.reconciler.Clients.Metadata, seen) })
 	switch {
 	case err != nil:
 		return fmt.Sprintf("it is not known whether its CustomResourceDefinition is being deleted, too: %v", err)
@@ -77,19 +77,19 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	}
 	switch goes, err := p.ownNamespaceGoes(ctx); {
 	case err != nil:
-		return fmt.Sprintf("it is not known whether the Namespace %s of Vidra is being deleted, too: %v", p.reconciler.Namespace, err)
+		return fmt.Sprintf("it is not known whether the Namespace %s of Vidra is being deleted, too: %v", p.reconciler.Options.Namespace, err)
 	case goes:
-		return fmt.Sprintf("the Namespace %s of Vidra is being deleted, too: install Vidra again, or set spec.deletionPolicy to Orphan to leave them in place", p.reconciler.Namespace)
+		return fmt.Sprintf("the Namespace %s of Vidra is being deleted, too: install Vidra again, or set spec.deletionPolicy to Orphan to leave them in place", p.reconciler.Options.Namespace)
 	}
 	return ""
 }
 
 // ownNamespaceGoes reports whether the namespace that Vidra runs in is being deleted, or was deleted.
 func (p *pass) ownNamespaceGoes(ctx context.Context) (bool, error) {
-	if p.reconciler.Namespace == "" {
+	if p.reconciler.Options.Namespace == "" {
 		return false, nil
 	}
-	exists, terminating, err := p.localNamespace(ctx, p.reconciler.Namespace)
+	exists, terminating, err := p.localNamespace(ctx, p.reconciler.Options.Namespace)
 	if apierrors.IsForbidden(err) {
 		err = fmt.Errorf("let the ServiceAccount of Vidra list this Namespace, as in config/namespaced: %w", err)
 	}
@@ -99,16 +99,16 @@ func (p *pass) ownNamespaceGoes(ctx context.Context) (bool, error) {
 // localNamespace reports whether a namespace of the local cluster exists, and is being deleted, from the cache, or from the API server where
 // Vidra watches no Namespaces. An unreadable one counts as existing.
 func (p *pass) localNamespace(ctx context.Context, name string) (exists, terminating bool, err error) {
-	if p.reconciler.LocalScope.LimitsNamespaces() {
+	if p.reconciler.Clusters.LocalScope.LimitsNamespaces() {
 		var live *unstructured.Unstructured
 		p.state.lane.apart(func() {
-			live, err = access.GetAsVidra(ctx, p.reconciler.Local, trigger.ObjectKey{GVR: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
+			live, err = access.GetAsVidra(ctx, p.reconciler.Clusters.Local, trigger.ObjectKey{GVR: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
 		})
 		return err != nil || live != nil, live != nil && live.GetDeletionTimestamp() != nil, err
 	}
 	ns := &metav1.PartialObjectMetadata{}
 	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err = p.reconciler.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	err = p.reconciler.Clients.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
 	return !apierrors.IsNotFound(err), err == nil && ns.DeletionTimestamp != nil, client.IgnoreNotFound(err)
 }
 
@@ -117,12 +117,12 @@ func (p *pass) removalDelay(ctx context.Context) plan.RemovalDelay {
 	switch goes, err := p.ownNamespaceGoes(ctx); {
 	case err != nil:
 		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
-			"left the manifest, and is not removed before it is known whether the Namespace %s of Vidra is being deleted: %v", p.reconciler.Namespace, err)}
+			"left the manifest, and is not removed before it is known whether the Namespace %s of Vidra is being deleted: %v", p.reconciler.Options.Namespace, err)}
 	case goes:
 		return plan.RemovalDelay{Endless: true, Message: fmt.Sprintf(
-			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.reconciler.Namespace)}
+			"left the manifest, and is not removed while the Namespace %s of Vidra is being deleted", p.reconciler.Options.Namespace)}
 	}
-	if p.state.manifest.recalled || p.source != nil {
+	if p.state.manifest.recalled || p.obstacles.Source != nil {
 		return plan.RemovalDelay{Endless: true, Message: "is not in the manifest that was last read, and is not removed before the sources of the manifest can be read"}
 	}
 	missing := p.state.read.missing

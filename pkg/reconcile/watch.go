@@ -16,30 +16,30 @@ import (
 // manifest, the kinds of objects that are still to be removed, and missing kinds.
 func (p *pass) watch(ctx context.Context) {
 	s := p.state
-	p.plan.KindsNoticed = p.applier.Settings.Watched && p.applier.Destination != nil && p.reconciler.Watches.NoticesKinds(p.applier.Destination.Name())
+	p.plan.Findings.KindsNoticed = p.applier.Settings.Watched && p.applier.Destination != nil && p.reconciler.Watching.Watches.NoticesKinds(p.applier.Destination.Name())
 	switch {
 	case !p.applier.Settings.Watched:
-		p.reconciler.Watches.Release(p.plan.Settings.Claimant.Owner)
-		p.reconciler.Trigger.Release(p.plan.Settings.Claimant.Owner)
+		p.reconciler.Watching.Watches.Release(p.plan.Settings.Claimant.Owner)
+		p.reconciler.Watching.Trigger.Release(p.plan.Settings.Claimant.Owner)
 		// It is known, and no event of its objects is work.
-		p.reconciler.Index.Load(p.plan.Settings.Claimant.Owner, nil)
-		s.plan.Watches, s.inventory.loaded = nil, false
+		p.reconciler.Watching.Index.Load(p.plan.Settings.Claimant.Owner, nil)
+		s.plan.Watching.Watches, s.inventory.loaded = nil, false
 		return
 	case !p.plan.Scope.All:
 		return // nothing that a watch depends on has changed
 	}
 	want, kinds, complete := p.needed(ctx)
 	if complete {
-		s.plan.Watches = p.reconciler.Watches.Sync(p.plan.Settings.Claimant.Owner, want)
+		s.plan.Watching.Watches = p.reconciler.Watching.Watches.Sync(p.plan.Settings.Claimant.Owner, want)
 	} else {
-		s.plan.Watches = p.reconciler.Watches.Ensure(p.plan.Settings.Claimant.Owner, want)
+		s.plan.Watching.Watches = p.reconciler.Watching.Watches.Ensure(p.plan.Settings.Claimant.Owner, want)
 	}
 	for _, u := range s.plan.Objects.Unresolved {
 		if u.AwaitsKind() {
 			kinds = append(kinds, watchregistry.Kind{Cluster: p.applier.Destination.Name(), GVK: u.GVK})
 		}
 	}
-	p.reconciler.Watches.Await(p.plan.Settings.Claimant.Owner, append(kinds, s.read.awaited...))
+	p.reconciler.Watching.Watches.Await(p.plan.Settings.Claimant.Owner, append(kinds, s.read.awaited...))
 }
 
 // needed lists the kinds to watch, and the kinds of objects to be removed that are unserved. It is incomplete when discovery

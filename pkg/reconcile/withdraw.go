@@ -74,8 +74,8 @@ func (p *pass) withdraw(ctx context.Context) error {
 			log.FromContext(ctx).Info("An object of a VidraResource that is gone stays. Delete it, or have another VidraResource adopt it.", "object", id.String(), "problem", p.state.plan.Objects.ByID[id].Problem.Message)
 		}
 	}
-	changes := p.state.plan.PendingEvents
-	p.state.plan.PendingEvents = nil
+	changes := p.state.plan.Reports.Events
+	p.state.plan.Reports.Events = nil
 	p.reconciler.record(p.plan.Settings.Claimant.Owner, object.ReferenceToOwner(p.plan.VR), p.before, p.before, changes)
 	return nil
 }
@@ -89,7 +89,7 @@ var errReplaced = errors.New("another VidraResource of the name was created")
 
 // isGone returns nil if the API server has no VidraResource of the name.
 func (p *pass) isGone(ctx context.Context) error {
-	switch err := p.reconciler.API.Get(ctx, p.plan.Settings.Claimant.Owner, &v1alpha1.VidraResource{}); {
+	switch err := p.reconciler.Clients.API.Get(ctx, p.plan.Settings.Claimant.Owner, &v1alpha1.VidraResource{}); {
 	case object.IsAbsent(err, p.plan.Settings.Claimant.Owner.Name):
 		return nil
 	case err != nil:

@@ -81,7 +81,9 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 	at := slices.IndexFunc(listed, func(s corev1.Secret) bool { return s.Name == name(len(pieces)-1) }) // the last piece
 	written := at >= 0
 	isOther := func(s corev1.Secret) bool { return s.Annotations[keptDigest] != m.Digest }
-	if written && slices.ContainsFunc(listed, func(s corev1.Secret) bool { return isOther(s) && s.Annotations[keptSince] > listed[at].Annotations[keptSince] }) {
+	if written && slices.ContainsFunc(listed, func(s corev1.Secret) bool {
+		return isOther(s) && s.Annotations[keptSince] > listed[at].Annotations[keptSince]
+	}) {
 		written = false // it is the last one again, and Load goes by the time
 		if err := k.drop(ctx, slices.DeleteFunc(slices.Clone(listed), isOther), func(string) bool { return false }); err != nil {
 			return err

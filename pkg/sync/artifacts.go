@@ -29,7 +29,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if err != nil {
 		return false, err
 	}
-	want, err := settings(r.is, a.ID, r.reconciler.Installation)
+	want, err := settings(r.is, a.ID, r.reconciler.Options.Installation)
 	if err != nil {
 		return false, newProblem(a.ID, v1alpha1.ArtifactRefused, "%s", err)
 	}
@@ -40,7 +40,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if p := r.session.unfitFor(a); p != nil {
 		return false, p
 	}
-	done, err := r.reconciler.slots.take(ctx)
+	done, err := r.reconciler.bounds.syncs.take(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -69,7 +69,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha1.VidraResource, error) {
 	vr, key := &v1alpha1.VidraResource{}, types.NamespacedName{Name: nameOf(r.is, id)}
 	err := from.Get(ctx, key, vr)
-	if apierrors.IsNotFound(err) && r.reconciler.Shard != "" && from == r.reconciler.Client {
+	if apierrors.IsNotFound(err) && r.reconciler.Options.Shard != "" && from == r.reconciler.Client {
 		err = r.reconciler.API.Get(ctx, key, vr)
 	}
 	if apierrors.IsNotFound(err) {
@@ -96,7 +96,7 @@ func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha
 				"VidraResource %s belongs to %s %s: give one of the two another spec.template.nameSuffix, or delete the other one with --cascade=orphan", vr.Name, owner.Kind, owner.Name)
 		}
 	}
-	if other := vr.Labels[v1alpha1.InstallationLabel]; v1alpha1.Installation(other) != r.reconciler.Installation {
+	if other := vr.Labels[v1alpha1.InstallationLabel]; v1alpha1.Installation(other) != r.reconciler.Options.Installation {
 		return nil, newProblem(id, v1alpha1.ArtifactConflict,
 			"VidraResource %s is of another installation of Vidra (its label %s is %q): set spec.template.nameSuffix, or change the label", vr.Name, v1alpha1.InstallationLabel, other)
 	}
@@ -166,7 +166,7 @@ func (r *run) content(ctx context.Context, a infrahub.Artifact) (content, error)
 	if a.ContentType = contentType; !readable(contentType) && !strings.HasPrefix(contentType, "text/plain") { // which servers send for any text
 		return content{}, check(r.is, a)
 	}
-	done, err := r.reconciler.parsing.take(ctx) // it may take much memory
+	done, err := r.reconciler.bounds.parsing.take(ctx) // it may take much memory
 	if err != nil {
 		return content{}, err
 	}
@@ -264,9 +264,9 @@ func (r *run) noteWrite(live *v1alpha1.VidraResource, u *unstructured.Unstructur
 	defer r.mu.Unlock()
 	switch {
 	case live == nil:
-		r.result.created = append(r.result.created, u.GetName())
+		r.result.written.created = append(r.result.written.created, u.GetName())
 	case live.ResourceVersion != u.GetResourceVersion():
-		r.result.updated = append(r.result.updated, u.GetName())
+		r.result.written.updated = append(r.result.written.updated, u.GetName())
 	}
 }
 

@@ -142,8 +142,8 @@ func (c *Controller) sync(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	selected := cache.ByObject{Transform: cache.TransformStripManagedFields()}
-	if c.Reconciler.Shard != "" {
-		selected.Label = c.Reconciler.Shard.Selector()
+	if c.Reconciler.Options.Shard != "" {
+		selected.Label = c.Reconciler.Options.Shard.Selector()
 	}
 	syncs, err := cache.New(c.Manager.GetConfig(), cache.Options{
 		Scheme: c.Manager.GetScheme(), Mapper: c.Manager.GetRESTMapper(), ByObject: map[client.Object]cache.ByObject{&v1alpha1.InfrahubSync{}: selected},
@@ -184,7 +184,7 @@ func changed() predicate.TypedPredicate[*v1alpha1.InfrahubSync] {
 // begin gives the Reconciler its caches, and forgets its former knowledge.
 func (r *Reconciler) begin(mgr manager.Manager, syncs client.Reader) {
 	r.Syncs, r.API, r.Client = syncs, mgr.GetAPIReader(), mgr.GetClient()
-	r.slots, r.parsing = make(slots, allDownloads), make(slots, 1)
+	r.bounds.syncs, r.bounds.parsing = make(slots, allDownloads), make(slots, 1)
 	r.mu.Lock()
 	r.sessions = nil
 	r.mu.Unlock()

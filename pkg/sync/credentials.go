@@ -132,7 +132,7 @@ func (r *Reconciler) server(ctx context.Context, is *v1alpha1.InfrahubSync, s *s
 	key := serverKey{url: to, secret: secret.UID, secretVersion: secret.ResourceVersion}
 	one, err := r.servers.get(key, func() (*infrahub.Client, error) {
 		return infrahub.New(infrahub.Options{
-			URL: to, Credentials: credentials, CA: secret.Data["ca.crt"], UserAgent: r.UserAgent, Sent: r.Metrics.sent,
+			URL: to, Credentials: credentials, CA: secret.Data["ca.crt"], UserAgent: r.Options.UserAgent, Sent: r.Metrics.sent,
 		})
 	})
 	if err != nil {
@@ -165,10 +165,10 @@ func (r *Reconciler) secretFor(ctx context.Context, to string) (*corev1.Secret, 
 			"the host %s of spec.source.infrahubAPIURL is no value of a label, by which its credentials are found: use a host of at most 63 letters, digits, dashes and dots", host)}
 	}
 	where, list := "in any namespace", &corev1.SecretList{}
-	if r.CredentialsNamespace != "" {
-		where = "in namespace " + r.CredentialsNamespace
+	if r.Options.CredentialsNamespace != "" {
+		where = "in namespace " + r.Options.CredentialsNamespace
 	}
-	err = r.API.List(ctx, list, client.InNamespace(r.CredentialsNamespace), client.MatchingLabels{v1alpha1.InfrahubURLLabel: host})
+	err = r.API.List(ctx, list, client.InNamespace(r.Options.CredentialsNamespace), client.MatchingLabels{v1alpha1.InfrahubURLLabel: host})
 	if apierrors.IsForbidden(err) {
 		return nil, missing("Vidra may not list Secrets %s: grant it list on secrets there, or set --infrahub-credentials-namespace", where)
 	} else if err != nil {
@@ -177,7 +177,7 @@ func (r *Reconciler) secretFor(ctx context.Context, to string) (*corev1.Secret, 
 	if len(list.Items) == 0 {
 		return nil, missing("no Secret %s has the label %s=%s: create one with the keys username and password, or token, for example with vidra infrahub credentials apply", where, v1alpha1.InfrahubURLLabel, host)
 	}
-	sortSecrets(list.Items, r.Namespace)
+	sortSecrets(list.Items, r.Options.Namespace)
 	return &list.Items[0], nil
 }
 
@@ -279,18 +279,18 @@ func (r *Reconciler) query(ctx context.Context) (string, error) {
 func (r *Reconciler) readSettings(ctx context.Context) (firstSettings, error) {
 	got := firstSettings{query: defaultQuery}
 	var all []corev1.ConfigMap
-	if r.FirstConfig.Name != "" {
+	if r.Options.FirstConfig.Name != "" {
 		one := corev1.ConfigMap{}
-		if err := r.API.Get(ctx, r.FirstConfig, &one); err != nil {
-			return got, missing("read the ConfigMap %s: %s", r.FirstConfig, err)
+		if err := r.API.Get(ctx, r.Options.FirstConfig, &one); err != nil {
+			return got, missing("read the ConfigMap %s: %s", r.Options.FirstConfig, err)
 		}
 		all = append(all, one)
 	}
-	if r.Namespace != "" {
+	if r.Options.Namespace != "" {
 		list := &corev1.ConfigMapList{}
-		err := r.API.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingLabels{"app": "vidra"})
+		err := r.API.List(ctx, list, client.InNamespace(r.Options.Namespace), client.MatchingLabels{"app": "vidra"})
 		if err != nil && !apierrors.IsForbidden(err) { // without the right, there are none for the operator
-			return got, missing("list the ConfigMaps with the label app=vidra in namespace %s: %s", r.Namespace, err)
+			return got, missing("list the ConfigMaps with the label app=vidra in namespace %s: %s", r.Options.Namespace, err)
 		}
 		slices.SortFunc(list.Items, func(a, b corev1.ConfigMap) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 		all = append(all, list.Items...)

@@ -64,7 +64,7 @@ func transitions(on corev1.ObjectReference, before, after []metav1.Condition, re
 	for _, w := range []struct {
 		verb  string
 		names []string
-	}{{"created", result.created}, {"changed", result.updated}, {"deleted", result.deleted}} {
+	}{{"created", result.written.created}, {"changed", result.written.updated}, {"deleted", result.written.deleted}} {
 		if n := len(w.names); n > 0 {
 			wrote = append(wrote, fmt.Sprintf("%s %s (%s)", w.verb, display.Plural(n, "VidraResource"), nameList(w.names, n)))
 		}

@@ -124,7 +124,7 @@ func (m *Metrics) synced(name string, status *v1alpha1.InfrahubSyncStatus, answe
 
 // wrote counts the VidraResources that a sync wrote.
 func (m *Metrics) wrote(r result) {
-	for action, n := range map[string]int{"created": len(r.created), "changed": len(r.updated), "deleted": len(r.deleted)} {
+	for action, n := range map[string]int{"created": len(r.written.created), "changed": len(r.written.updated), "deleted": len(r.written.deleted)} {
 		if n > 0 {
 			m.writes.WithLabelValues(action).Add(float64(n))
 		}

@@ -71,7 +71,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 		before.Digest = digestIn(r.is.Status.PublishedRevision)
 	}
 	id := r.publicationID(artifacts)
-	if id != "" && id == r.session.publicationID && before != (published{}) && before == r.session.published {
+	if id != "" && id == r.session.publication.id && before != (published{}) && before == r.session.publication.artifact {
 		_, err := r.reconciler.Publication.Store.Load(ctx, r.is.UID, before.sum())
 		if !errors.Is(err, archive.ErrNotKept) {
 			r.notePublished(artifacts, before)
@@ -79,7 +79,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 		}
 	}
 	files, err := r.files(ctx, artifacts)
-	if err != nil || len(r.result.problems) > 0 || len(files) == 0 && before == (published{}) {
+	if err != nil || len(r.result.artifacts.problems) > 0 || len(files) == 0 && before == (published{}) {
 		return err
 	}
 	packed, err := archive.Pack(files)
@@ -111,7 +111,7 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 			return r.archiveError(err)
 		}
 	}
-	r.session.publicationID, r.session.published = id, after
+	r.session.publication.id, r.session.publication.artifact = id, after
 	return nil
 }
 
@@ -122,10 +122,10 @@ func (r *run) archiveError(err error) error {
 
 // notePublished records the artifacts in the result.
 func (r *run) notePublished(artifacts []infrahub.Artifact, is published) {
-	r.result.applied, r.result.revision = len(artifacts), is.Revision
+	r.result.artifacts.applied, r.result.revision = len(artifacts), is.Revision
 	for _, a := range artifacts {
 		if a.Checksum != "" {
-			r.result.checksums = append(r.result.checksums, a.Checksum)
+			r.result.artifacts.checksums = append(r.result.artifacts.checksums, a.Checksum)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (r *run) file(ctx context.Context, a infrahub.Artifact) (string, error) {
 	if p := r.session.unfitFor(a); p != nil {
 		return "", p
 	}
-	done, err := r.reconciler.slots.take(ctx)
+	done, err := r.reconciler.bounds.syncs.take(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -253,9 +253,9 @@ func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNo
 	if r.is.Annotations[v1alpha1.ConfirmRemovalAnnotation] == confirmation {
 		return false, nil
 	}
-	r.result.pendingWhy = why
-	r.result.pending = &v1alpha1.PendingRemovals{Confirmation: confirmation, Count: count(len(gone)), Names: gone[:min(len(gone), maxNames)]}
-	r.result.applied, r.result.revision = 0, before.Revision
+	r.result.removals.why = why
+	r.result.removals.pending = &v1alpha1.PendingRemovals{Confirmation: confirmation, Count: count(len(gone)), Names: gone[:min(len(gone), maxNames)]}
+	r.result.artifacts.applied, r.result.revision = 0, before.Revision
 	return true, nil
 }
 

@@ -81,9 +81,14 @@ type Receiver struct {
 	slots   slots
 	wake    chan struct{}
 
+	received received
+}
+
+// received are the webhooks that were accepted.
+type received struct {
 	// mu guards the fields below.
 	mu gosync.Mutex
-	// seen are the ids of accepted webhooks, with their times.
+	// seen are their ids, with their times.
 	seen map[string]time.Time
 	// branches are those whose InfrahubSyncs are to be synced; the empty one means all.
 	branches map[string]bool
@@ -121,7 +126,7 @@ func (r *Receiver) Start(ctx context.Context) error {
 // prepare sets the missing parts of a new Receiver.
 func (r *Receiver) prepare() {
 	r.limiter, r.slots, r.wake = rate.NewLimiter(webhooksPerSecond, webhookBurst), make(slots, webhooksAtATime), make(chan struct{}, 1)
-	r.seen, r.branches = map[string]time.Time{}, map[string]bool{}
+	r.received.seen, r.received.branches = map[string]time.Time{}, map[string]bool{}
 	if r.Now == nil {
 		r.Now = time.Now
 	}
@@ -182,19 +187,19 @@ func (r *Receiver) accept(id string, body []byte) (outcome string, status int) {
 	if json.Unmarshal(body, &event) != nil {
 		return webhookInvalid, http.StatusBadRequest
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.received.mu.Lock()
+	defer r.received.mu.Unlock()
 	now := r.Now()
-	if _, known := r.seen[id]; known {
+	if _, known := r.received.seen[id]; known {
 		return webhookReplayed, http.StatusNoContent // a sender that got no answer sends it again
 	}
-	if len(r.seen) >= maxReplays {
-		maps.DeleteFunc(r.seen, func(_ string, at time.Time) bool { return now.Sub(at) > 2*webhookWindow })
-		if len(r.seen) >= maxReplays {
+	if len(r.received.seen) >= maxReplays {
+		maps.DeleteFunc(r.received.seen, func(_ string, at time.Time) bool { return now.Sub(at) > 2*webhookWindow })
+		if len(r.received.seen) >= maxReplays {
 			return webhookLimited, http.StatusTooManyRequests
 		}
 	}
-	r.seen[id] = now
+	r.received.seen[id] = now
 	if event.Event != "infrahub.artifact.created" && event.Event != "infrahub.artifact.updated" {
 		return webhookIgnored, http.StatusNoContent
 	}
@@ -202,10 +207,10 @@ func (r *Receiver) accept(id string, body []byte) (outcome string, status int) {
 	if event.Branch != nil {
 		branch = *event.Branch
 	}
-	if len(r.branches) >= 100 {
+	if len(r.received.branches) >= 100 {
 		branch = "" // that many at a time are all of them
 	}
-	r.branches[branch] = true
+	r.received.branches[branch] = true
 	select {
 	case r.wake <- struct{}{}:
 	default: // it is awake
@@ -272,10 +277,10 @@ func (r *Receiver) requestSyncs(ctx context.Context) {
 		if gap.Wait(ctx) != nil {
 			return
 		}
-		r.mu.Lock()
-		branches := r.branches
-		r.branches = map[string]bool{}
-		r.mu.Unlock()
+		r.received.mu.Lock()
+		branches := r.received.branches
+		r.received.branches = map[string]bool{}
+		r.received.mu.Unlock()
 		if err := r.request(ctx, branches); err != nil && ctx.Err() == nil {
 			r.Metrics.webhooks.WithLabelValues(webhookFailed).Inc()
 			r.Log.Error(err, "A webhook of Infrahub has requested no sync: the next query comes at the interval")

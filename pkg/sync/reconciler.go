@@ -40,7 +40,24 @@ type Reconciler struct {
 	// Syncs has the InfrahubSyncs, and API reads without a cache.
 	Syncs, API client.Reader
 	// Client writes, and reads the VidraResources that the operator reconciles from a cache.
-	Client client.Client
+	Client   client.Client
+	Options  Options
+	Recorder Recorder
+	Metrics  *Metrics
+	// Publication is the place of the archives of InfrahubSyncs with spec.publish. Optional: without it, none is published.
+	Publication *Publication
+
+	settings cachedSettings
+	servers  servers
+	bounds   bounds
+
+	// mu guards sessions.
+	mu       gosync.Mutex
+	sessions map[string]*session
+}
+
+// Options are the settings of the operator for all InfrahubSyncs.
+type Options struct {
 	// Installation is the installation of the operator, and Shard its shard.
 	Installation v1alpha1.Installation
 	Shard        v1alpha1.Shard
@@ -54,26 +71,16 @@ type Reconciler struct {
 	FirstConfig types.NamespacedName
 	// UserAgent is the header User-Agent of requests to Infrahub servers.
 	UserAgent string
-	Recorder  Recorder
-	Metrics   *Metrics
-	// Publication is the place of the archives of InfrahubSyncs with spec.publish. Optional: without it, none is published.
-	Publication *Publication
-
-	settings cachedSettings
-	servers  servers
-	slots    slots
-	parsing  slots
-
-	// mu guards sessions.
-	mu       gosync.Mutex
-	sessions map[string]*session
 }
+
+// bounds bound the syncs at a time, and the manifests that are parsed at a time.
+type bounds struct{ syncs, parsing slots }
 
 // Reconcile syncs an InfrahubSync if that is due.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	is := &v1alpha1.InfrahubSync{}
 	err := r.Syncs.Get(ctx, request.NamespacedName, is)
-	if apierrors.IsNotFound(err) || err == nil && (!is.DeletionTimestamp.IsZero() || v1alpha1.Installation(is.Labels[v1alpha1.InstallationLabel]) != r.Installation) {
+	if apierrors.IsNotFound(err) || err == nil && (!is.DeletionTimestamp.IsZero() || v1alpha1.Installation(is.Labels[v1alpha1.InstallationLabel]) != r.Options.Installation) {
 		r.forget(request.Name) // the garbage collector deletes the VidraResources of one that is being deleted
 		return ctrl.Result{}, nil
 	} else if err != nil {
@@ -88,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	s.takeDirty()
-	s.generation, s.request, s.confirmation, s.started = is.Generation, is.SyncRequest(), is.Annotations[v1alpha1.ConfirmRemovalAnnotation], now
+	s.last.generation, s.last.request, s.last.confirmation, s.last.started = is.Generation, is.SyncRequest(), is.Annotations[v1alpha1.ConfirmRemovalAnnotation], now
 	if len(is.Status.Conditions) == 0 && !is.Spec.Suspend {
 		if err := r.writeStatus(ctx, is, starting(is)); err != nil {
 			return ctrl.Result{}, r.unlessEnded(ctx, s, err)
@@ -136,14 +143,9 @@ type result struct {
 	failure *infrahub.Error
 	// retryAfter is how long the server asks to wait.
 	retryAfter time.Duration
-	// artifacts is how many artifacts the answer has, and applied are the checksums of those that are applied.
-	artifacts, applied int
-	checksums          []string
-	problems           []v1alpha1.ArtifactProblem
-	pending            *v1alpha1.PendingRemovals
-	pendingWhy         string
-	// created, updated and deleted are the names of VidraResources that were written.
-	created, updated, deleted []string
+	artifacts  artifactResults
+	removals   removalResults
+	written    writtenNames
 	// revision is the published revision, and published the revision of this sync; empty without one.
 	revision, published string
 	// answered means that the answer was complete.
@@ -154,9 +156,25 @@ type result struct {
 	incomplete bool
 }
 
+// artifactResults are the results of the artifacts of an answer: their number, the number of those that are applied, and the checksums of these.
+type artifactResults struct {
+	listed, applied int
+	checksums       []string
+	problems        []v1alpha1.ArtifactProblem
+}
+
+// removalResults are the removals that wait, with the reason.
+type removalResults struct {
+	pending *v1alpha1.PendingRemovals
+	why     string
+}
+
+// writtenNames are the names of VidraResources that were written.
+type writtenNames struct{ created, updated, deleted []string }
+
 // noteProblem records an artifact that is not applied.
 func (r *result) noteProblem(p *problem) {
-	r.problems = append(r.problems, p.ArtifactProblem)
+	r.artifacts.problems = append(r.artifacts.problems, p.ArtifactProblem)
 	r.incomplete = r.incomplete || p.transient
 }
 

@@ -90,7 +90,7 @@ const deleteAttempts = 3
 // unlisted, they come from the API server, since the cache may lack some that were written recently: then more than half seem
 // to be gone. listed are the names of the VidraResources of listed artifacts.
 func (r *run) controlled(ctx context.Context, listed map[string]bool) (found []*v1alpha1.VidraResource, err error) {
-	if r.reconciler.Shard == "" && !r.session.wroteOthers(listed) {
+	if r.reconciler.Options.Shard == "" && !r.session.wroteOthers(listed) {
 		list := &v1alpha1.VidraResourceList{}
 		if err := r.reconciler.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list VidraResources: %w", err)
@@ -128,8 +128,8 @@ func (r *run) controlledNow(ctx context.Context) (found []*v1alpha1.VidraResourc
 
 // remove deletes the VidraResources whose artifacts are gone, as far as that is permitted.
 func (r *run) remove(ctx context.Context, controlled []*v1alpha1.VidraResource, listed map[string]bool) error {
-	plan := planRemovals(r.is, controlled, listed, len(r.result.problems), r.session.confirmed)
-	r.result.pending, r.result.pendingWhy = plan.pending, plan.why
+	plan := planRemovals(r.is, controlled, listed, len(r.result.artifacts.problems), r.session.confirmed)
+	r.result.removals.pending, r.result.removals.why = plan.pending, plan.why
 	r.session.confirmed = plan.confirmed
 	var faults []error
 	for _, vr := range plan.now {
@@ -140,7 +140,7 @@ func (r *run) remove(ctx context.Context, controlled []*v1alpha1.VidraResource, 
 		if err != nil { // a policy may quote the manifest, which was not read
 			faults = append(faults, fmt.Errorf("delete VidraResource %s: %s", vr.Name, textOf(err, ownership.Disclosure{})))
 		} else if deleted {
-			r.result.deleted = append(r.result.deleted, vr.Name)
+			r.result.written.deleted = append(r.result.written.deleted, vr.Name)
 		}
 	}
 	return errors.Join(faults...)

@@ -104,7 +104,7 @@ func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *ses
 		return failed(err)
 	}
 	one := &run{reconciler: r, is: is, session: s, queried: server, at: at, secretNamespace: r.secretNamespaceOf(is)}
-	one.result.answered, one.result.artifacts = true, len(artifacts)
+	one.result.answered, one.result.artifacts.listed = true, len(artifacts)
 	do := one.all
 	if is.Spec.Publish != nil {
 		do = one.publish
@@ -117,9 +117,9 @@ func (r *Reconciler) sync(ctx context.Context, is *v1alpha1.InfrahubSync, s *ses
 		broken := failed(err)
 		one.result.failure, one.result.retryAfter = broken.failure, broken.retryAfter
 	}
-	slices.Sort(one.result.checksums)
-	slices.SortFunc(one.result.problems, func(a, b v1alpha1.ArtifactProblem) int { return strings.Compare(a.ID, b.ID) })
-	for _, names := range [][]string{one.result.created, one.result.updated, one.result.deleted} {
+	slices.Sort(one.result.artifacts.checksums)
+	slices.SortFunc(one.result.artifacts.problems, func(a, b v1alpha1.ArtifactProblem) int { return strings.Compare(a.ID, b.ID) })
+	for _, names := range [][]string{one.result.written.created, one.result.written.updated, one.result.written.deleted} {
 		slices.Sort(names)
 	}
 	return one.result
@@ -176,9 +176,9 @@ func (r *run) one(ctx context.Context, a infrahub.Artifact) error {
 	} else if err != nil {
 		return err
 	}
-	r.result.applied++
+	r.result.artifacts.applied++
 	if a.Checksum != "" && !sensitive {
-		r.result.checksums = append(r.result.checksums, a.Checksum)
+		r.result.artifacts.checksums = append(r.result.artifacts.checksums, a.Checksum)
 	}
 	return nil
 }

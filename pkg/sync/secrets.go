@@ -46,10 +46,10 @@ func textOf(err error, known ownership.Disclosure) string {
 // secretNamespaceOf returns the namespace of Secrets with manifests. It is the namespace of the operator, unless the operator,
 // or the account of the VidraResources, may read Secrets in the namespace of the destination alone.
 func (r *Reconciler) secretNamespaceOf(is *v1alpha1.InfrahubSync) string {
-	if (is.Spec.ServiceAccountName != "" || r.LimitedNamespaces || r.Namespace == "") && is.Spec.Destination.Namespace != "" {
+	if (is.Spec.ServiceAccountName != "" || r.Options.LimitedNamespaces || r.Options.Namespace == "") && is.Spec.Destination.Namespace != "" {
 		return is.Spec.Destination.Namespace
 	}
-	return r.Namespace
+	return r.Options.Namespace
 }
 
 // listSecrets reads the versions of the Secrets with parts of manifests: until that succeeds or is forbidden, and while there is one.

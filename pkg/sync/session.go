@@ -17,21 +17,15 @@ import (
 // session is the memory of the operator about an InfrahubSync between syncs. Nothing of it is needed after a restart.
 type session struct {
 	// uid is the UID of the InfrahubSync.
-	uid types.UID
-	// generation, request and confirmation are the values of the last sync.
-	generation            int64
-	request, confirmation string
-	// started is when the last sync began, and next when the next one is due.
-	started, next time.Time
-	// failures counts the failed syncs since the last successful one.
-	failures int
+	uid  types.UID
+	last lastSync
+	// next is when the next sync is due.
+	next time.Time
 	// server is the Infrahub server that was queried last.
 	server *server
 	// secretsListed means that the last list of the Secrets of the InfrahubSync was empty, or that Vidra may not list them.
 	secretsListed bool
-	// published is the last publication, and publicationID identifies its content; empty before the operator has published.
-	published     published
-	publicationID string
+	publication   publication
 	// confirmed are the VidraResources whose removal was confirmed.
 	confirmed map[types.UID]bool
 
@@ -45,6 +39,24 @@ type session struct {
 	unfit map[string]unfit
 	// dirty means that another client changed or deleted one of them.
 	dirty bool
+}
+
+// publication is the last publication of an InfrahubSync; zero before the operator has published.
+type publication struct {
+	artifact published
+	// id identifies its content.
+	id string
+}
+
+// lastSync is the last sync of an InfrahubSync.
+type lastSync struct {
+	// generation, request and confirmation are its values at the begin.
+	generation            int64
+	request, confirmation string
+	// started is when it began.
+	started time.Time
+	// failures counts the failed syncs since the last successful one.
+	failures int
 }
 
 // written is a VidraResource that was written.
@@ -193,13 +205,13 @@ func (s *session) takeDirty() bool {
 func (s *session) due(is *v1alpha1.InfrahubSync, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.dirty || !now.Before(s.next) || s.generation != is.Generation || s.request != is.SyncRequest() ||
-		s.confirmation != is.Annotations[v1alpha1.ConfirmRemovalAnnotation]
+	return s.dirty || !now.Before(s.next) || s.last.generation != is.Generation || s.last.request != is.SyncRequest() ||
+		s.last.confirmation != is.Annotations[v1alpha1.ConfirmRemovalAnnotation]
 }
 
 // waits returns how long a sync that is due has to wait: until minGap after the last one, and as the server asked.
 func (s *session) waits(now time.Time) time.Duration {
-	wait := minGap - now.Sub(s.started)
+	wait := minGap - now.Sub(s.last.started)
 	if s.server != nil {
 		wait = max(wait, s.server.waits(now))
 	}
@@ -209,11 +221,11 @@ func (s *session) waits(now time.Time) time.Duration {
 // wait returns the time until the next sync: the interval with a random part, or the delay of a retry.
 func (s *session) wait(interval time.Duration, result result) time.Duration {
 	if result.failure == nil && !result.incomplete && !result.changed {
-		s.failures = 0
+		s.last.failures = 0
 		return interval + time.Duration(rand.Int64N(int64(interval/10)+1)) //nolint:gosec // no secret
 	}
-	s.failures++
-	wait := min(retryMin<<min(s.failures-1, 16), retryMax, interval)
+	s.last.failures++
+	wait := min(retryMin<<min(s.last.failures-1, 16), retryMax, interval)
 	return max(wait, result.retryAfter)
 }
 

@@ -43,15 +43,15 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 		return status
 	}
 	if r.answered {
-		status.Artifacts = count(r.artifacts)
+		status.Artifacts = count(r.artifacts.listed)
 	}
 	if r.failure == nil {
-		status.Applied = count(r.applied)
-		status.Checksums = slices.Compact(slices.Clone(r.checksums))
+		status.Applied = count(r.artifacts.applied)
+		status.Checksums = slices.Compact(slices.Clone(r.artifacts.checksums))
 		status.Checksums = status.Checksums[:min(len(status.Checksums), v1alpha1.MaxSyncChecksums)]
-		status.Problems = r.problems[:min(len(r.problems), v1alpha1.MaxSyncProblems)]
-		status.UnlistedProblems = count(len(r.problems) - len(status.Problems))
-		status.PendingRemovals = r.pending
+		status.Problems = r.artifacts.problems[:min(len(r.artifacts.problems), v1alpha1.MaxSyncProblems)]
+		status.UnlistedProblems = count(len(r.artifacts.problems) - len(status.Problems))
+		status.PendingRemovals = r.removals.pending
 		if r.revision != "" {
 			status.PublishedRevision = r.revision
 		}
@@ -60,12 +60,12 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 	switch {
 	case r.failure != nil:
 		reason, message, state = r.failure.Reason, r.failure.Message, v1alpha1.SyncFailed
-	case len(r.problems) > 0:
+	case len(r.artifacts.problems) > 0:
 		reason, message, state = v1alpha1.SyncReasonArtifactsFailed, artifactsFailed(is, r), v1alpha1.SyncFailed
-	case r.pending != nil:
+	case r.removals.pending != nil:
 		reason, message, state = v1alpha1.SyncReasonConfirmationRequired, awaits(is, r), v1alpha1.SyncStale
 	}
-	if r.pending != nil && reason == v1alpha1.SyncReasonArtifactsFailed {
+	if r.removals.pending != nil && reason == v1alpha1.SyncReasonArtifactsFailed {
 		message += ". " + awaits(is, r)
 	}
 	message = display.Truncate(message, maxLastError)
@@ -87,24 +87,24 @@ func count(n int) int32 { return int32(min(max(n, 0), 1<<30)) } //nolint:gosec /
 
 func synced(is *v1alpha1.InfrahubSync, r result) string {
 	if is.Spec.Publish != nil {
-		return fmt.Sprintf("%s published in ExternalArtifact %s/%s", display.Plural(r.applied, "artifact"), is.Spec.Publish.Namespace, is.ArtifactName())
+		return fmt.Sprintf("%s published in ExternalArtifact %s/%s", display.Plural(r.artifacts.applied, "artifact"), is.Spec.Publish.Namespace, is.ArtifactName())
 	}
-	return fmt.Sprintf("%s applied", display.Plural(r.applied, "artifact"))
+	return fmt.Sprintf("%s applied", display.Plural(r.artifacts.applied, "artifact"))
 }
 
 // artifactsFailed is the message about unapplied artifacts: the first of each reason.
 func artifactsFailed(is *v1alpha1.InfrahubSync, r result) string {
 	seen, messages := map[string]bool{}, []string{}
-	for _, p := range r.problems {
+	for _, p := range r.artifacts.problems {
 		if !seen[p.Reason] {
 			seen[p.Reason] = true
 			messages = append(messages, p.Reason+": "+display.Truncate(p.Message, 400))
 		}
 	}
 	if is.Spec.Publish != nil {
-		return fmt.Sprintf("%d of %s cannot be published, and the published ones stay as they are: %s", len(r.problems), display.Plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
+		return fmt.Sprintf("%d of %s cannot be published, and the published ones stay as they are: %s", len(r.artifacts.problems), display.Plural(r.artifacts.listed, "artifact"), strings.Join(messages, "; "))
 	}
-	return fmt.Sprintf("%d of %s not applied, and their VidraResources stay as they are: %s", len(r.problems), display.Plural(r.artifacts, "artifact"), strings.Join(messages, "; "))
+	return fmt.Sprintf("%d of %s not applied, and their VidraResources stay as they are: %s", len(r.artifacts.problems), display.Plural(r.artifacts.listed, "artifact"), strings.Join(messages, "; "))
 }
 
 // awaits is the message about removals that wait.
@@ -114,7 +114,7 @@ func awaits(is *v1alpha1.InfrahubSync, r result) string {
 		noun, verb = "published file", "remove"
 	}
 	return fmt.Sprintf("the deletion of %s waits, because %s: %s. To %s them, run: kubectl annotate infrahubsync %s --overwrite %s=%s",
-		display.Plural(int(r.pending.Count), noun), r.pendingWhy, nameList(r.pending.Names, int(r.pending.Count)), verb, is.Name, v1alpha1.ConfirmRemovalAnnotation, r.pending.Confirmation)
+		display.Plural(int(r.removals.pending.Count), noun), r.removals.why, nameList(r.removals.pending.Names, int(r.removals.pending.Count)), verb, is.Name, v1alpha1.ConfirmRemovalAnnotation, r.removals.pending.Confirmation)
 }
 
 // nameList names the first of n objects.

@@ -263,7 +263,7 @@ func TestChangedInfrahubSync(t *testing.T) {
 					return nil
 				},
 			}).Build()
-			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, slots: make(slots, 1), parsing: make(slots, 1)}}
+			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, bounds: bounds{syncs: make(slots, 1), parsing: make(slots, 1)}}}
 			listed := map[string]bool{"a": true, "b": true}
 			controlled, err := r.controlled(t.Context(), listed)
 			require.NoError(t, err)
@@ -388,7 +388,7 @@ func TestAdoptionDuringTheAnswer(t *testing.T) {
 			defer listener.Close()
 			from, err := infrahub.New(infrahub.Options{URL: listener.URL, Credentials: infrahub.Credentials{Token: "t"}})
 			require.NoError(t, err)
-			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, slots: make(slots, 1), parsing: make(slots, 1)}}
+			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, bounds: bounds{syncs: make(slots, 1), parsing: make(slots, 1)}}}
 			_, err = r.apply(t.Context(), infrahub.Artifact{ID: "a", StorageID: "s"})
 			if tc.own {
 				require.NoError(t, err, tc.reason)
@@ -470,7 +470,7 @@ func TestRefusedArchiveQuotesNothing(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{
-		API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build(), slots: make(slots, 1), parsing: make(slots, 1), Publication: &Publication{Store: &archive.Store{Secrets: refusedSecrets{}, Namespace: "vidra-system"}},
+		API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build(), bounds: bounds{syncs: make(slots, 1), parsing: make(slots, 1)}, Publication: &Publication{Store: &archive.Store{Secrets: refusedSecrets{}, Namespace: "vidra-system"}},
 	}}
 	err = r.publish(t.Context(), []infrahub.Artifact{{ID: "a", StorageID: "s"}})
 	require.ErrorContains(t, err, "the Secrets with the published archive in namespace vidra-system: the API server answered Forbidden")
@@ -595,7 +595,7 @@ func TestSessions(t *testing.T) {
 		return metav1.GetControllerOf(controlledBy(is(uid), "a")[0])
 	}
 	first, now := r.session(is("1")), time.Now()
-	first.generation, first.next = 1, now.Add(time.Hour)
+	first.last.generation, first.next = 1, now.Add(time.Hour)
 	require.False(t, r.session(is("1")).due(is("1"), now))
 	require.Same(t, first, r.sessionOf(owner("1")))
 	require.True(t, r.session(is("2")).due(is("2"), now), "it is another one")
@@ -643,7 +643,7 @@ func TestTransitions(t *testing.T) {
 		"Lasts":     {"it still fails", bad, bad, result{}, nil},
 		"Other":     {"it fails for another reason", bad, condition(metav1.ConditionFalse, "ServerError", "500"), result{}, []string{"Warning ServerError 500"}},
 		"Recovers":  {"it succeeds again", bad, good, result{}, []string{"Normal Synced the sync succeeds again"}},
-		"Writes":    {"VidraResources were written", good, good, result{created: []string{"a"}, deleted: []string{"b", "c"}}, []string{"Normal Synced created 1 VidraResource (a), deleted 2 VidraResources (b, c)"}},
+		"Writes":    {"VidraResources were written", good, good, result{written: writtenNames{created: []string{"a"}, deleted: []string{"b", "c"}}}, []string{"Normal Synced created 1 VidraResource (a), deleted 2 VidraResources (b, c)"}},
 		"Suspended": {"it is suspended", bad, condition(metav1.ConditionUnknown, "Suspended", ""), result{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -660,12 +660,12 @@ func TestTransitions(t *testing.T) {
 func TestConclude(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", Generation: 2}}
-	r := result{answered: true, artifacts: 3000, applied: 2970}
+	r := result{answered: true, artifacts: artifactResults{listed: 3000, applied: 2970}}
 	for i := range 2970 {
-		r.checksums = append(r.checksums, fmt.Sprintf("%032d", i))
+		r.artifacts.checksums = append(r.artifacts.checksums, fmt.Sprintf("%032d", i))
 	}
 	for i := range 30 {
-		r.problems = append(r.problems, v1alpha1.ArtifactProblem{ID: fmt.Sprint(i), Reason: v1alpha1.ArtifactNotReady, Message: strings.Repeat("x", maxMessage)})
+		r.artifacts.problems = append(r.artifacts.problems, v1alpha1.ArtifactProblem{ID: fmt.Sprint(i), Reason: v1alpha1.ArtifactNotReady, Message: strings.Repeat("x", maxMessage)})
 	}
 	got := conclude(is, r, now)
 	require.Len(t, got.Checksums, v1alpha1.MaxSyncChecksums)
@@ -674,9 +674,9 @@ func TestConclude(t *testing.T) {
 	require.LessOrEqual(t, len(got.LastError), maxLastError)
 	require.Equal(t, v1alpha1.SyncFailed, got.SyncState)
 
-	is.Status = conclude(is, result{answered: true, artifacts: 1, applied: 1}, now)
-	require.Equal(t, is.Status, conclude(is, result{answered: true, artifacts: 1, applied: 1}, now.Add(time.Minute)))
-	later := conclude(is, result{answered: true, artifacts: 1, applied: 1}, now.Add(statusAge))
+	is.Status = conclude(is, result{answered: true, artifacts: artifactResults{listed: 1, applied: 1}}, now)
+	require.Equal(t, is.Status, conclude(is, result{answered: true, artifacts: artifactResults{listed: 1, applied: 1}}, now.Add(time.Minute)))
+	later := conclude(is, result{answered: true, artifacts: artifactResults{listed: 1, applied: 1}}, now.Add(statusAge))
 	require.Equal(t, now.Add(statusAge), later.LastSyncTime.UTC())
 	failed := conclude(is, failed(&infrahub.Error{Reason: v1alpha1.SyncReasonUnreachable, Message: "away"}), now.Add(time.Hour))
 	require.Equal(t, now, failed.LastSyncTime.UTC(), "nothing was synced")

@@ -39,8 +39,8 @@ func (c *claim) raced() *baseline {
 func (c *claim) updateBaseline(verdict Verdict, o observation) {
 	switch verdict {
 	case VerdictAsExpected, VerdictEcho:
-		if !c.unreverted {
-			c.baseline, c.alone = nil, false
+		if !c.is.unreverted {
+			c.baseline, c.is.alone = nil, false
 		}
 	case VerdictDrift, VerdictStale:
 		if stale(c.expected.version, o) {
@@ -62,9 +62,9 @@ func (c *claim) updateBaseline(verdict Verdict, o observation) {
 // startBaseline sets the baseline from an object that is as expected. Only such an object shows its fields before an edit.
 func (c *claim) startBaseline(s *Snapshot) {
 	switch {
-	case c.alone:
-		c.baseline, c.alone = &baseline{digest: c.expected.owned.digest}, false
-	case s != nil && !c.unreverted && s.has(c.expected.owned):
+	case c.is.alone:
+		c.baseline, c.is.alone = &baseline{digest: c.expected.owned.digest}, false
+	case s != nil && !c.is.unreverted && s.has(c.expected.owned):
 		c.baseline = &baseline{before: s.others(), latest: s.others(), digest: c.expected.owned.digest}
 	}
 }
@@ -179,9 +179,9 @@ func (x *Index) BeforeEdits(owner Owner, key ObjectKey, kept any) (before owners
 	defer x.mu.Unlock()
 	c := x.findLocked(owner, compact(key))
 	switch {
-	case c == nil, !c.known:
+	case c == nil, !c.is.known:
 		return "", false
-	case !c.unreverted && !stale(c.expected.version, observation{snapshot: s}) && s.has(c.expected.owned):
+	case !c.is.unreverted && !stale(c.expected.version, observation{snapshot: s}) && s.has(c.expected.owned):
 		return s.others(), true
 	}
 	return c.before()
@@ -190,7 +190,7 @@ func (x *Index) BeforeEdits(owner Owner, key ObjectKey, kept any) (before owners
 // before implements Index.Before for a claim.
 func (c *claim) before() (ownership.Paths, bool) {
 	if c.baseline == nil {
-		return "", c.alone
+		return "", c.is.alone
 	}
 	return c.baseline.before, true
 }

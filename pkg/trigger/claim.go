@@ -18,6 +18,17 @@ type claim struct {
 	baseline *baseline
 	// deferredEvent is the last event that arrived during an apply.
 	deferredEvent *observation
+	is            claimFlags
+	// sensitive is Applied.Sensitive, or whether a state of the object since then had the annotation.
+	sensitive ownership.Sensitivity
+	// listing is the number of the last Listing that had the object.
+	listing uint16
+	// place is the index of the claim in holder.claims.
+	place int32
+}
+
+// claimFlags are the states of a claim, which combine freely.
+type claimFlags struct {
 	// known is whether expected is set: false until the first apply of the object returned.
 	known bool
 	// inFlight is whether an apply is running.
@@ -27,30 +38,24 @@ type claim struct {
 	// expectsRemoval is whether the object is to be removed, so that its deletion is no
 	// drift.
 	expectsRemoval bool
-	// sensitive is Applied.Sensitive, or whether a state of the object since then had the annotation.
-	sensitive ownership.Sensitivity
 	// learned is whether the version of expected is from an event, and the digest from the status.
 	learned bool
 	// alone is whether other managers owned nothing after the last apply, and an event is still
 	// to confirm it: an empty baseline.
 	alone bool
-	// listing is the number of the last Listing that had the object.
-	listing uint16
-	// place is the index of the claim in holder.claims.
-	place int32
 }
 
 // expect sets the result of an apply.
 func (c *claim) expect(a Applied) {
 	c.holder.manager = a.Manager
-	c.expected, c.known, c.unreverted, c.learned = expect(a), true, a.Unreverted, false
+	c.expected, c.is.known, c.is.unreverted, c.is.learned = expect(a), true, a.Unreverted, false
 }
 
 // applied returns the result of the last apply, as far as the claim has it.
 func (c *claim) applied() Applied {
 	return Applied{
 		Manager: c.holder.manager, Digest: c.expected.owned.digest, UID: c.expected.uid.get(), ResourceVersion: c.expected.version.String(),
-		Tools: c.holder.tools, Sensitive: c.sensitive, Unreverted: c.unreverted,
+		Tools: c.holder.tools, Sensitive: c.sensitive, Unreverted: c.is.unreverted,
 	}
 }
 
@@ -63,7 +68,7 @@ func (c *claim) commit(a Applied) {
 	switch {
 	case a.Unreverted:
 	case a.Others == "":
-		c.baseline, c.alone = nil, true
+		c.baseline, c.is.alone = nil, true
 	default:
 		latest := &baseline{before: a.Others, latest: a.Others, digest: a.Digest}
 		if a.Raced != nil {
@@ -72,7 +77,7 @@ func (c *claim) commit(a Applied) {
 			}
 			latest.raced.raced = nil
 		}
-		c.baseline, c.alone = latest, false
+		c.baseline, c.is.alone = latest, false
 	}
 }
 
@@ -141,19 +146,19 @@ const (
 // judge returns the verdict on an observation for a claim.
 func judge(c *claim, o observation) Verdict {
 	switch {
-	case c.inFlight:
+	case c.is.inFlight:
 		return VerdictInFlight
-	case !c.learned && isEcho(c.expected.version, o):
+	case !c.is.learned && isEcho(c.expected.version, o):
 		return VerdictEcho
 	case stale(c.expected.version, o) && c.raced() != nil && !o.deleted && !o.snapshot.has(c.expected.owned):
 		return VerdictDrift
 	case stale(c.expected.version, o):
 		return VerdictStale
-	case o.deleted && c.expectsRemoval:
+	case o.deleted && c.is.expectsRemoval:
 		return VerdictGone
 	case o.deleted:
 		return VerdictDeleted
-	case c.expectsRemoval || o.snapshot.terminating():
+	case c.is.expectsRemoval || o.snapshot.terminating():
 		return VerdictTerminating
 	case o.snapshot.has(c.expected.owned):
 		return VerdictAsExpected
@@ -209,7 +214,7 @@ func (c *claim) judgeState(o observation) judgement {
 // learn notes the version of an object that is as expected after the apply of an earlier process. Older versions are stale from then on.
 func (c *claim) learn(verdict Verdict, s *Snapshot) {
 	if verdict == VerdictAsExpected && c.expected.version == (version{}) {
-		c.expected.version, c.learned = s.version, true
+		c.expected.version, c.is.learned = s.version, true
 	}
 }
 
@@ -244,7 +249,7 @@ func stale(applied version, o observation) bool {
 // is none. The mutex of the Index must be held.
 func (c *claim) endApplyLocked() *judgement {
 	deferred := c.deferredEvent
-	c.inFlight, c.deferredEvent = false, nil
+	c.is.inFlight, c.deferredEvent = false, nil
 	if deferred == nil {
 		return nil
 	}

@@ -139,7 +139,7 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 		if o.rewound {
 			c.expected.version = version{}
 		}
-		if c.inFlight {
+		if c.is.inFlight {
 			c.deferEvent(o)
 			all = append(all, judgement{owner: c.holder.owner, verdict: VerdictInFlight, observation: o})
 			continue

@@ -121,7 +121,7 @@ func (x *Index) Begin(owner Owner, key ObjectKey, manager string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, compact(key))
-	c.inFlight, c.expectsRemoval = true, false
+	c.is.inFlight, c.is.expectsRemoval = true, false
 	c.holder.manager, c.expected.owned.manager = manager, identify(manager)
 }
 
@@ -133,7 +133,7 @@ func (x *Index) Expected(owner Owner, key ObjectKey) (Applied, bool) {
 	if c == nil {
 		return Applied{}, false
 	}
-	return c.applied(), c.known
+	return c.applied(), c.is.known
 }
 
 // Claim is the expectation of an owner about an object.
@@ -153,7 +153,7 @@ func (x *Index) Claims(key ObjectKey) []Claim {
 	defer x.mu.Unlock()
 	var all []Claim
 	for c := x.claims[compact(key)]; c != nil; c = c.next {
-		all = append(all, Claim{Owner: c.holder.owner, Applied: c.applied(), Known: c.known, InFlight: c.inFlight, ExpectsRemoval: c.expectsRemoval})
+		all = append(all, Claim{Owner: c.holder.owner, Applied: c.applied(), Known: c.is.known, InFlight: c.is.inFlight, ExpectsRemoval: c.is.expectsRemoval})
 	}
 	return all
 }
@@ -169,7 +169,7 @@ func (x *Index) AsExpected(owner Owner, key ObjectKey, kept any, found bool) boo
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.findLocked(owner, compact(key))
-	if c == nil || !c.known {
+	if c == nil || !c.is.known {
 		return false
 	}
 	verdict := judge(c, observation{snapshot: s})
@@ -187,7 +187,7 @@ func (x *Index) HasObserved(owner Owner, key ObjectKey, kept any) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.findLocked(owner, compact(key))
-	if c == nil || !c.known {
+	if c == nil || !c.is.known {
 		return false
 	}
 	verdict := judge(c, observation{snapshot: s})
@@ -209,7 +209,7 @@ func (x *Index) abort(owner Owner, key compactKey) *judgement {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.claimLocked(owner, key)
-	if c.known {
+	if c.is.known {
 		return c.endApplyLocked()
 	}
 	x.forgetLocked(c)
@@ -223,7 +223,7 @@ func (x *Index) abort(owner Owner, key compactKey) *judgement {
 func (x *Index) ExpectRemoval(owner Owner, key ObjectKey) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.claimLocked(owner, compact(key)).expectsRemoval = true
+	x.claimLocked(owner, compact(key)).is.expectsRemoval = true
 }
 
 // Forget removes the claim of an owner on an object.
@@ -321,7 +321,7 @@ func (x *Index) lookUp(key compactKey) (known compactKey, managers, unreverted [
 		if c.expected.owned.manager != 0 { // an object that is only to be removed has none
 			managers = append(managers, c.holder.manager)
 		}
-		if c.unreverted {
+		if c.is.unreverted {
 			unreverted = append(unreverted, c.holder.manager)
 		}
 		if c.holder.checks != nil {

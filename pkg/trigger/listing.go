@@ -155,7 +155,7 @@ func (x *Index) listed(key compactKey, s *Snapshot, id types.UID, l *Listing) (s
 	defer x.mu.Unlock()
 	for c := x.claims[key]; c != nil; c = c.next {
 		c.listing = l.number
-		if !c.known {
+		if !c.is.known {
 			continue
 		}
 		verdict, expected := judge(c, observation{snapshot: s}), c.expected.uid.get()
@@ -168,7 +168,7 @@ func (x *Index) listed(key compactKey, s *Snapshot, id types.UID, l *Listing) (s
 
 // unverified reports whether the expectation about the object was read from a status.
 func (c *claim) unverified() bool {
-	return !c.unreverted && (c.learned || c.expected.version == (version{}))
+	return !c.is.unreverted && (c.is.learned || c.expected.version == (version{}))
 }
 
 // unlisted returns the objects that were expected in a LIST and are missing from it.
@@ -177,7 +177,7 @@ func (x *Index) unlisted(l *Listing) map[Owner]map[ObjectKey]string {
 	defer x.mu.Unlock()
 	suspects := map[Owner]map[ObjectKey]string{}
 	for c := range x.claimsOfLocked(l.watch, l.namespace) {
-		if c.listing == l.number || !c.known || c.inFlight || c.expectsRemoval {
+		if c.listing == l.number || !c.is.known || c.is.inFlight || c.is.expectsRemoval {
 			continue
 		}
 		if order, ok := c.expected.version.compare(l.first); ok && order > 0 {

@@ -117,7 +117,7 @@ func TestJudge(t *testing.T) {
 		},
 		"InFlight": {
 			reason: "While we apply, nobody can tell.",
-			claim:  claim{expected: expect(expected), inFlight: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictInFlight,
+			claim:  claim{expected: expect(expected), is: claimFlags{inFlight: true}}, seen: observation{snapshot: snap("red", "101")}, want: VerdictInFlight,
 		},
 		"Terminating": {
 			reason: "What is being deleted is not healed; its end is another event.",
@@ -125,11 +125,11 @@ func TestJudge(t *testing.T) {
 		},
 		"LeavingChanged": {
 			reason: "What is to be removed is not healed.",
-			claim:  claim{expected: expect(expected), expectsRemoval: true}, seen: observation{snapshot: snap("red", "101")}, want: VerdictTerminating,
+			claim:  claim{expected: expect(expected), is: claimFlags{expectsRemoval: true}}, seen: observation{snapshot: snap("red", "101")}, want: VerdictTerminating,
 		},
 		"LeavingGone": {
 			reason: "The end of what was to be removed is news, not drift.",
-			claim:  claim{expected: expect(expected), expectsRemoval: true}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictGone,
+			claim:  claim{expected: expect(expected), is: claimFlags{expectsRemoval: true}}, seen: observation{snapshot: snap("blue", "101"), deleted: true}, want: VerdictGone,
 		},
 	}
 	for name, tc := range cases {

@@ -89,7 +89,7 @@ func sentinel(all []*desired.Object) (*desired.Object, string) {
 	for _, key := range []string{v1alpha1.DrillAnnotation, descriptionAnnotation} {
 		for _, d := range all {
 			value, set := d.Unstructured().GetAnnotations()[key]
-			if set && value != edited && !d.Exemptions.Exempts(DrillManager, []string{"metadata", "annotations", key}) {
+			if set && value != edited && !d.Rules.Exemptions.Exempts(DrillManager, []string{"metadata", "annotations", key}) {
 				return d, key
 			}
 		}

@@ -27,8 +27,8 @@ func (r *Registry) audit(ctx context.Context) {
 // are defects. It counts them and logs each as an error. The registry calls it every minute.
 func (r *Registry) Audit() []string {
 	found := r.inspect()
-	r.audits.Add(1)
-	r.inconsistencies.Add(uint64(len(found)))
+	r.counts.audits.Add(1)
+	r.counts.inconsistencies.Add(uint64(len(found)))
 	for _, what := range found {
 		r.opts.Log.Error(nil, "The watch registry contradicts itself, which is a defect: please report it", "found", what)
 	}
@@ -52,16 +52,16 @@ func (r *Registry) inspect() []string {
 		_, runs := r.running[w]
 		check(runs || r.ctx.Err() != nil, "the watch of %s has no goroutine", key)
 		check(r.needed.Needed(key) == (w.linger == nil), "the watch of %s has owners %s and linger=%t", key, r.needed.Owners(key), w.linger != nil)
-		check(w.phase.unowned == (w.linger != nil), "the watch of %s is %s and linger=%t", key, w.phase.displayState(), w.linger != nil)
-		check(w.phase.state != Stopped && w.ctx.Err() == nil || r.ctx.Err() != nil, "the watch of %s has stopped and is still stored", key)
-		switch w.phase.state {
+		check(w.shown.phase.unowned == (w.linger != nil), "the watch of %s is %s and linger=%t", key, w.shown.phase.displayState(), w.linger != nil)
+		check(w.shown.phase.state != Stopped && w.ctx.Err() == nil || r.ctx.Err() != nil, "the watch of %s has stopped and is still stored", key)
+		switch w.shown.phase.state {
 		case Pending:
 			check(w.current == nil, "%s is not served and an informer runs", key)
 		case Synced:
-			check(w.phase.hasSynced, "the watch of %s is Synced and has not synced", key)
+			check(w.shown.phase.hasSynced, "the watch of %s is Synced and has not synced", key)
 			fallthrough
 		case Degraded:
-			check(w.current != nil, "the watch of %s is %s without an informer", key, w.phase.state)
+			check(w.current != nil, "the watch of %s is %s without an informer", key, w.shown.phase.state)
 		case Starting, Draining, Stopped:
 		}
 	}

@@ -91,7 +91,7 @@ func (r *Registry) ListAgain(key Key) {
 // retryLocked ends the wait of a watch that is Degraded or Pending. The registry's mutex must
 // be held.
 func (w *watch) retryLocked() {
-	switch w.phase.state {
+	switch w.shown.phase.state {
 	case Degraded:
 		w.current.backoff.retryNow()
 	case Pending:

@@ -268,7 +268,7 @@ func (c *clusterWatches) interestIn(group string) groupInterest {
 	for key, w := range r.watches {
 		switch {
 		case w.cluster != c || key.GVR.Group != group:
-		case w.phase.state == Pending:
+		case w.shown.phase.state == Pending:
 			want.pending = append(want.pending, w)
 		case w.current != nil:
 			want.running[w] = w.current

@@ -78,9 +78,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			counter(c.restarts, n, reason)
 		}
 	}
-	ch <- prometheus.MustNewConstMetric(c.audits, prometheus.CounterValue, float64(c.registry.audits.Load()))
-	ch <- prometheus.MustNewConstMetric(c.inconsistencies, prometheus.CounterValue, float64(c.registry.inconsistencies.Load()))
-	ch <- prometheus.MustNewConstMetric(c.handOvers, prometheus.CounterValue, float64(c.registry.incompleteHandOvers.Load()))
+	ch <- prometheus.MustNewConstMetric(c.audits, prometheus.CounterValue, float64(c.registry.counts.audits.Load()))
+	ch <- prometheus.MustNewConstMetric(c.inconsistencies, prometheus.CounterValue, float64(c.registry.counts.inconsistencies.Load()))
+	ch <- prometheus.MustNewConstMetric(c.handOvers, prometheus.CounterValue, float64(c.registry.counts.incompleteHandOvers.Load()))
 }
 
 // labels returns the label values of a series.

@@ -73,7 +73,7 @@ func (r *Registry) acquireLocked(owner Owner, key Key) Status {
 		}
 		w = r.startLocked(key, s)
 	}
-	if r.needed.Add(owner, key) && w.phase.state == Degraded {
+	if r.needed.Add(owner, key) && w.shown.phase.state == Degraded {
 		w.current.backoff.retryNow() // a new owner may have changed the cause
 	}
 	if w.linger != nil {

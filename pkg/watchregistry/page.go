@@ -15,7 +15,7 @@ import (
 func (r *Registry) Page(ctx context.Context, key Key, limit int64, token string) (*unstructured.UnstructuredList, error) {
 	r.mu.Lock()
 	w := r.watches[key]
-	if w == nil || w.phase.state != Synced {
+	if w == nil || w.shown.phase.state != Synced {
 		r.mu.Unlock()
 		return nil, fmt.Errorf("the watch of %s is not synced", key)
 	}

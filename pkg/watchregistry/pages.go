@@ -29,12 +29,12 @@ type sendList func(context.Context, metav1.ListOptions) (runtime.Object, error)
 // LIST, and continues with a WATCH. So one page is in memory at a time. The first page is retried like every request. A later
 // one that fails ends the stream.
 func (g *retryingClient) watchPages(ctx context.Context, opts metav1.ListOptions, watch sendWatch, list sendList) (apiwatch.Interface, error) {
-	if g.pageLimit == 0 {
-		g.pageLimit = pageLimit
+	if g.lists.pageLimit == 0 {
+		g.lists.pageLimit = pageLimit
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pagedWatch{
-		client: g, ctx: ctx, cancel: cancel, limit: g.pageLimit, events: make(chan apiwatch.Event), done: make(chan struct{}),
+		client: g, ctx: ctx, cancel: cancel, limit: g.lists.pageLimit, events: make(chan apiwatch.Event), done: make(chan struct{}),
 		selectors: metav1.ListOptions{LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector}, timeout: opts.TimeoutSeconds,
 		watch: watch, list: list,
 	}
@@ -49,13 +49,13 @@ func (g *retryingClient) watchPages(ctx context.Context, opts metav1.ListOptions
 		}
 		return err
 	})
-	g.pageLimit = p.limit
+	g.lists.pageLimit = p.limit
 	if err != nil {
 		cancel()
 		slot.release()
 		return nil, err
 	}
-	g.listInterrupted = false
+	g.lists.interrupted = false
 	go p.run()
 	return newStream(g, p, slot, onListed), nil
 }

@@ -114,11 +114,7 @@ type Registry struct {
 	wg     sync.WaitGroup
 	// notifier runs the callbacks of the owners.
 	notifier *notifier
-	// audits counts the audits, inconsistencies their findings.
-	inconsistencies, audits atomic.Uint64
-	// incompleteHandOvers counts the informers that stopped before their handler had
-	// received every event.
-	incompleteHandOvers atomic.Uint64
+	counts   registryCounts
 
 	// mu guards the fields below, and the fields of watches and clusterWatches that say so.
 	mu       sync.Mutex
@@ -130,6 +126,15 @@ type Registry struct {
 	// await. needed has keys of watches alone.
 	needed  relation.Relation[Owner, Key]
 	awaited relation.Relation[Owner, Kind]
+}
+
+// registryCounts count the faults that a Registry found.
+type registryCounts struct {
+	// audits counts the audits, inconsistencies their findings.
+	inconsistencies, audits atomic.Uint64
+	// incompleteHandOvers counts the informers that stopped before their handler had
+	// received every event.
+	incompleteHandOvers atomic.Uint64
 }
 
 // New returns an empty registry. The caller must stop it.
@@ -225,8 +230,8 @@ func (r *Registry) store(key Key) (store cache.Store, synced bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.watches[key]
-	if w == nil || !w.phase.hasSynced {
+	if w == nil || !w.shown.phase.hasSynced {
 		return nil, false
 	}
-	return w.current.informer.GetStore(), w.phase.state == Synced
+	return w.current.informer.GetStore(), w.shown.phase.state == Synced
 }

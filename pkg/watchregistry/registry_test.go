@@ -265,11 +265,11 @@ func TestAuditFindsContradictions(t *testing.T) {
 		"WatchWithoutOwner":    {"It would never be stopped.", func(r *Registry, w *watch) { r.needed.Drop(w.key) }},
 		"NoGoroutine":          {"Nobody follows the changes.", func(r *Registry, w *watch) { delete(r.running, w) }},
 		"StrayGoroutine":       {"Nobody can stop it.", func(r *Registry, _ *watch) { r.running[newWatch(r, configMapsV1, nil)] = struct{}{} }},
-		"SyncedWithoutSync":    {"It would pass for complete.", func(_ *Registry, w *watch) { w.phase = phase{state: Synced} }},
-		"PendingWithInformer":  {"It would ask for what is not served.", func(_ *Registry, w *watch) { w.phase.state, w.current = Pending, &informerRun{} }},
-		"StoppedAndKept":       {"It would never start again.", func(_ *Registry, w *watch) { w.phase.state = Stopped }},
+		"SyncedWithoutSync":    {"It would pass for complete.", func(_ *Registry, w *watch) { w.shown.phase = phase{state: Synced} }},
+		"PendingWithInformer":  {"It would ask for what is not served.", func(_ *Registry, w *watch) { w.shown.phase.state, w.current = Pending, &informerRun{} }},
+		"StoppedAndKept":       {"It would never start again.", func(_ *Registry, w *watch) { w.shown.phase.state = Stopped }},
 		"ClusterWasRemoved":    {"Nobody could stop it.", func(r *Registry, _ *watch) { delete(r.clusters, "") }},
-		"AbandonedWithAnOwner": {"It would be shown as Draining.", func(_ *Registry, w *watch) { w.phase.unowned = true }},
+		"AbandonedWithAnOwner": {"It would be shown as Draining.", func(_ *Registry, w *watch) { w.shown.phase.unowned = true }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -282,8 +282,8 @@ func TestAuditFindsContradictions(t *testing.T) {
 			tc.spoil(r, r.watches[configMapsV1])
 			r.mu.Unlock()
 			require.NotEmpty(t, r.Audit(), tc.reason)
-			require.NotZero(t, r.inconsistencies.Load())
-			require.EqualValues(t, 2, r.audits.Load())
+			require.NotZero(t, r.counts.inconsistencies.Load())
+			require.EqualValues(t, 2, r.counts.audits.Load())
 		})
 	}
 }
@@ -294,7 +294,7 @@ func TestAuditRunsEveryMinute(t *testing.T) {
 		r := newTestRegistry(t, Options{})
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
-		require.EqualValues(t, 2, r.audits.Load())
+		require.EqualValues(t, 2, r.counts.audits.Load())
 	})
 }
 
@@ -302,12 +302,12 @@ func TestAuditRunsEveryMinute(t *testing.T) {
 func TestRepeatedWatchFailures(t *testing.T) {
 	t.Parallel()
 	r := newTestRegistry(t, Options{})
-	w := &watch{registry: r, key: configMapsV1, ctx: t.Context(), stats: newStats(), phase: phase{state: Starting}}
+	w := &watch{registry: r, key: configMapsV1, ctx: t.Context(), stats: newStats(), shown: shownState{phase: phase{state: Starting}}}
 	message := func(port int) string {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		w.transitionLocked(failed, ReasonUnavailable, fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.2:443: read: connection reset by peer", port))
-		return w.message
+		return w.shown.message
 	}
 	require.Equal(t, message(41000), message(41001))
 }

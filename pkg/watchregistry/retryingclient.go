@@ -57,14 +57,19 @@ type retryingClient struct {
 	// listAgain holds a token when all objects are to be listed again.
 	listAgain <-chan struct{}
 
-	// plainLists is whether lists are not streamed, listInterrupted whether the last list
+	lists listProgress
+}
+
+// listProgress is the knowledge of a client about its lists, from the answers until now.
+type listProgress struct {
+	// streamed reports that the reflector asks for streamed lists.
+	streamed bool
+	// plain is whether lists are not streamed, interrupted whether the last list
 	// was streamed and ended early, expired whether a WATCH or LIST was answered with 410
 	// and no WATCH has brought an event since.
-	plainLists, listInterrupted, expired bool
+	plain, interrupted, expired bool
 	// undecodable counts the undecodable streams in a row.
 	undecodable int
-	// streamsLists reports that the reflector asks for streamed lists.
-	streamsLists bool
 	// pageLimit is how many objects a page has at most; zero before the first page.
 	pageLimit int64
 }
@@ -117,11 +122,11 @@ func (g *retryingClient) fail(reason Reason, err error) {
 // at most one request a second.
 func (g *retryingClient) expire(err error) {
 	g.stats.restarted(restartExpired)
-	if g.expired {
+	if g.lists.expired {
 		g.report(failed, ReasonUnavailable, err)
 		g.backoff.delay(minStreamLife)
 	}
-	g.expired = true
+	g.lists.expired = true
 }
 
 // isExpired reports whether an error is a 410.
@@ -165,11 +170,11 @@ func list[T interface {
 	metav1.ListInterface
 }](ctx context.Context, g *retryingClient, opts metav1.ListOptions, send func(context.Context) (T, error)) (T, error) {
 	var answer T
-	if g.pages != nil && g.streamsLists { // the reflector lists as a whole after a list that broke off
-		g.listInterrupted = true
+	if g.pages != nil && g.lists.streamed { // the reflector lists as a whole after a list that broke off
+		g.lists.interrupted = true
 		return answer, apierrors.NewServiceUnavailable("this list is read in pages")
 	}
-	done := g.beginList(opts.ResourceVersion == "" || g.expired)
+	done := g.beginList(opts.ResourceVersion == "" || g.lists.expired)
 	err := g.do(ctx, false, func(ctx context.Context) error {
 		return g.sendList(ctx, func(ctx context.Context) error {
 			var err error
@@ -178,7 +183,7 @@ func list[T interface {
 		})
 	})
 	if err == nil {
-		g.listInterrupted = false
+		g.lists.interrupted = false
 		done(answer.GetResourceVersion())
 		g.report(listed, "", nil)
 	}
@@ -191,15 +196,15 @@ type sendWatch func(context.Context, metav1.ListOptions) (apiwatch.Interface, er
 // watch sends a WATCH and returns its stream. list sends one page of a LIST.
 func (g *retryingClient) watch(ctx context.Context, opts metav1.ListOptions, send sendWatch, list sendList) (apiwatch.Interface, error) {
 	streamedList := ptr.Deref(opts.SendInitialEvents, false)
-	g.streamsLists = g.streamsLists || streamedList
+	g.lists.streamed = g.lists.streamed || streamedList
 	switch {
-	case streamedList && (g.plainLists || g.listInterrupted) && g.pages != nil:
+	case streamedList && (g.lists.plain || g.lists.interrupted) && g.pages != nil:
 		return g.watchPages(ctx, opts, send, list)
-	case streamedList && (g.plainLists || g.listInterrupted):
+	case streamedList && (g.lists.plain || g.lists.interrupted):
 		// A server that does not know streamed lists may answer like this, after which
 		// the reflector sends a LIST.
 		return nil, apierrors.NewBadRequest("lists are not streamed here")
-	case streamedList && g.expired:
+	case streamedList && g.lists.expired:
 		opts.ResourceVersion = "" // the version of the time before says nothing
 	}
 	var onListed func(string)
@@ -225,7 +230,7 @@ func (g *retryingClient) watch(ctx context.Context, opts metav1.ListOptions, sen
 		}
 		initial.release()
 		if g.pages != nil && streamedList && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
-			g.plainLists = true
+			g.lists.plain = true
 			return g.watchPages(ctx, opts, send, list)
 		}
 		return nil, err

@@ -75,7 +75,7 @@ func (s *stream) run() {
 			return
 		case <-deadline.C:
 			if s.initial != nil {
-				s.client.plainLists = true
+				s.client.lists.plain = true
 				return
 			}
 		case e, ok := <-s.source.ResultChan():
@@ -116,7 +116,7 @@ func (s *stream) forward(e apiwatch.Event) bool {
 		return false
 	}
 	if e.Type != apiwatch.Error {
-		s.client.expired, s.client.undecodable = false, 0
+		s.client.lists.expired, s.client.lists.undecodable = false, 0
 	}
 	ends := s.initial != nil && endsInitialEvents(e)
 	if m, err := meta.Accessor(e.Object); ends && err == nil {
@@ -165,14 +165,14 @@ func (s *stream) hides(err error) bool {
 	case isExpired(err):
 		g.expire(err)
 		return false
-	case apierrors.HasStatusCause(err, causeWatchDecoding) && g.undecodable < maxUndecodableStreams:
-		g.undecodable++
+	case apierrors.HasStatusCause(err, causeWatchDecoding) && g.lists.undecodable < maxUndecodableStreams:
+		g.lists.undecodable++
 		s.closedByServer()
 		return true
 	case what == passThrough:
-		// The list comes from a watch cache that is too old; without listInterrupted it would
+		// The list comes from a watch cache that is too old; without lists.interrupted it would
 		// be requested from it again.
-		g.listInterrupted = s.initial != nil
+		g.lists.interrupted = s.initial != nil
 		return false
 	default:
 		g.fail(reason, err)
@@ -190,11 +190,11 @@ func (s *stream) hides(err error) bool {
 func (s *stream) closedByServer() {
 	s.client.stats.restarted(restartClosed)
 	if s.initial != nil {
-		s.client.listInterrupted = true
+		s.client.lists.interrupted = true
 		return
 	}
 	if time.Since(s.startedAt) >= minStreamLife {
-		s.client.expired = false
+		s.client.lists.expired = false
 	}
 	s.pause()
 }

@@ -49,15 +49,20 @@ type watch struct {
 
 	// linger is set while the watch is unowned.
 	linger *time.Timer
-	phase  phase
-	// message is the last error while phase has a reason. since is when the displayed
-	// state began.
-	message string
-	since   time.Time
+	shown  shownState
 	// current is the current informer run; nil between two runs.
 	current *informerRun
 	// starts counts the informer runs.
 	starts uint64
+}
+
+// shownState is the state of a watch as its Status shows it.
+type shownState struct {
+	phase phase
+	// message is the last error while phase has a reason.
+	message string
+	// since is when the state began.
+	since time.Time
 }
 
 // informerRun is one informer of a watch, from its start to its stop.
@@ -85,7 +90,7 @@ func newWatch(r *Registry, key Key, at *clusterWatches) *watch {
 		ctx: ctx, cancel: cancel,
 		stats: newStats(),
 		wake:  make(chan struct{}, 1),
-		phase: phase{state: Starting}, since: time.Now(),
+		shown: shownState{phase: phase{state: Starting}, since: time.Now()},
 	}
 }
 
@@ -165,7 +170,7 @@ func (run *informerRun) stopAfterDelivery(ctx context.Context, events *delivery)
 // countIncompleteHandOver counts and logs that an informer stopped before its handler had
 // received every event.
 func (r *Registry) countIncompleteHandOver(key Key) {
-	r.incompleteHandOvers.Add(1)
+	r.counts.incompleteHandOvers.Add(1)
 	r.opts.Log.Info("Stopped an informer before its handler had received every event: "+
 		"deletions may go unnoticed until the owners compare their objects next", "watch", key.String())
 }
@@ -247,7 +252,7 @@ func (w *watch) applyEvent(run *informerRun, what event, reason Reason, err erro
 	case what == notServed:
 		r.wg.Go(func() { run.stopAfterDelivery(w.ctx, run.events) })
 		w.current = nil
-	case what == listed && w.phase.hasSynced:
+	case what == listed && w.shown.phase.hasSynced:
 		for _, owner := range r.needed.Owners(w.key) {
 			r.notifier.add(w.ctx, func() { r.opts.OnRelist(owner, w.key) })
 		}
@@ -258,18 +263,18 @@ func (w *watch) applyEvent(run *informerRun, what event, reason Reason, err erro
 // transitionLocked applies an event, and calls the owners if the state or its reason
 // changed. The registry's mutex must be held.
 func (w *watch) transitionLocked(what event, reason Reason, err error) {
-	before := w.phase
-	w.phase = next(before, what, reason)
+	before := w.shown.phase
+	w.shown.phase = next(before, what, reason)
 	switch {
-	case w.phase.reason == "":
-		w.message = ""
+	case w.shown.phase.reason == "":
+		w.shown.message = ""
 	case err != nil:
-		w.message = display.WithoutPort(err.Error())
+		w.shown.message = display.WithoutPort(err.Error())
 	}
-	if w.phase.displayState() != before.displayState() {
-		w.since = time.Now()
+	if w.shown.phase.displayState() != before.displayState() {
+		w.shown.since = time.Now()
 	}
-	if w.phase.state == before.state && w.phase.reason == before.reason {
+	if w.shown.phase.state == before.state && w.shown.phase.reason == before.reason {
 		return
 	}
 	r := w.registry
@@ -281,16 +286,16 @@ func (w *watch) transitionLocked(what event, reason Reason, err error) {
 	for _, owner := range r.needed.Owners(key) {
 		r.notifier.add(w.ctx, func() { r.opts.OnWatch(owner, key, status) })
 	}
-	if before.state == Degraded && (w.phase.state == Starting || w.phase.state == Synced) {
+	if before.state == Degraded && (w.shown.phase.state == Starting || w.shown.phase.state == Synced) {
 		r.retryDegradedLocked(w)
 	}
 }
 
 // statusLocked returns the status of a watch. The registry's mutex must be held.
 func (w *watch) statusLocked() Status {
-	s := Status{State: w.phase.displayState(), Since: w.since}
+	s := Status{State: w.shown.phase.displayState(), Since: w.shown.since}
 	if s.State == Pending || s.State == Degraded {
-		s.Reason, s.Message = w.phase.reason, w.message
+		s.Reason, s.Message = w.shown.phase.reason, w.shown.message
 	}
 	if open := w.stats.streamSince.Load(); open != 0 {
 		s.StreamSince = time.Unix(0, open)
@@ -302,7 +307,7 @@ func (w *watch) statusLocked() Status {
 // cause often affects all of them. r.mu must be held.
 func (r *Registry) retryDegradedLocked(recovered *watch) {
 	for _, w := range r.watches {
-		if w != recovered && w.cluster == recovered.cluster && w.phase.state == Degraded {
+		if w != recovered && w.cluster == recovered.cluster && w.shown.phase.state == Degraded {
 			w.current.backoff.retryNow()
 		}
 	}

@@ -67,7 +67,7 @@ func (a adopter) preflight(ctx context.Context, t plan.Task) (plan.Task, error) 
 // the rule of owners.Claimant.Owns, or if it is adopted. An object that is never changed may be applied if we created it. Marks that a user copied with the object name
 // an owner, and prove nothing. It fails while the owner of the object has to revert an edit of it, too.
 func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
-	if t.Object.Apply.Leaves() {
+	if t.Object.Lifetime.Apply.Leaves() {
 		if a.settings.Claimant.Applied(live) {
 			return nil
 		}

@@ -17,7 +17,7 @@ func (p *procedure) applyWithAlias(ctx context.Context, live *unstructured.Unstr
 	var alias []string
 	live, err := p.editOwn(ctx, live, func(live *unstructured.Unstructured) ([]any, bool) {
 		managedFields, path := ownership.WithAlias(live, p.known.settings.Claimant.Manager, p.known.settings.Tools, p.known.task.Object.Unstructured().Object)
-		if path == nil || p.known.task.Object.Exemptions.Exempts("", path) {
+		if path == nil || p.known.task.Object.Rules.Exemptions.Exempts("", path) {
 			return nil, false
 		}
 		alias = path

@@ -56,7 +56,7 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	began := time.Now()
 	p.run(ctx)
 	answered := time.Now()
-	if p.outcome.end == Applied && p.known.task.Object.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks nothing beside its apply
+	if p.outcome.end == Applied && p.known.task.Object.Rules.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks nothing beside its apply
 		p.outcome.altered = a.alteredBy(ctx, p.known.task.Object, p.outcome.live)
 	}
 	done = a.record(p, warnings.all())
@@ -138,7 +138,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		}
 		k.task.Cause = trigger.Cause{Deleted: live == nil, Found: live, Since: t.Cause.Since}
 	}
-	if (t.Completes || t.Object.Apply.Leaves() && t.Why != plan.WhyNew) && k.task.Cause.Found == nil {
+	if (t.Completes || t.Object.Lifetime.Apply.Leaves() && t.Why != plan.WhyNew) && k.task.Cause.Found == nil {
 		live := (*unstructured.Unstructured)(nil)
 		if !t.Cause.Unsure { // an object without its label looks deleted
 			var err error
@@ -151,7 +151,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 		}
 		k.task.Cause = trigger.Cause{Found: live, Deleted: live == nil, Since: t.Cause.Since}
 	}
-	if found := k.task.Cause.Found; found != nil && t.Object.Apply.Leaves() && t.Why != plan.WhyNew && !a.Settings.Claimant.Applied(found) && string(found.GetUID()) != t.Entry().UID {
+	if found := k.task.Cause.Found; found != nil && t.Object.Lifetime.Apply.Leaves() && t.Why != plan.WhyNew && !a.Settings.Claimant.Applied(found) && string(found.GetUID()) != t.Entry().UID {
 		return k, ErrForeign
 	}
 	k.wasSensitive = k.wasSensitive || k.expected.Sensitive
@@ -182,7 +182,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	}
 	switch {
 	case err != nil, k.asExpected, found != nil:
-	case k.task.Decision.Reverts() && !k.task.Cause.Deleted && !k.unmet() && (t.Object.Ignored != nil || t.Why != plan.WhyDrift && t.Object.MayRelease()):
+	case k.task.Decision.Reverts() && !k.task.Cause.Deleted && !k.unmet() && (t.Object.Rules.Ignored != nil || t.Why != plan.WhyDrift && t.Object.MayRelease()):
 		k.base, err = a.Get(ctx, t.Object.Key)
 	}
 	return k, err

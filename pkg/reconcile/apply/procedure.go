@@ -135,12 +135,12 @@ func (p *procedure) replaceable(err error) bool {
 
 // converge brings the object to its configuration.
 func (p *procedure) converge(ctx context.Context) (live *unstructured.Unstructured, err error) {
-	if p.known.unmet() || p.known.task.Cause.Deleted && (p.known.task.Why != plan.WhyNew || p.known.task.Object.Apply.Leaves()) {
+	if p.known.unmet() || p.known.task.Cause.Deleted && (p.known.task.Why != plan.WhyNew || p.known.task.Object.Lifetime.Apply.Leaves()) {
 		live, err = p.create(ctx)
 	} else {
 		live, err = p.change(ctx)
 	}
-	if err != nil || p.known.task.Object.Apply.Leaves() && p.known.task.Cause.Found != nil {
+	if err != nil || p.known.task.Object.Lifetime.Apply.Leaves() && p.known.task.Cause.Found != nil {
 		return live, err
 	}
 	return p.finish(ctx, live)
@@ -179,7 +179,7 @@ func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, err
 	live, err := p.applyObject(ctx, anew)
 	live, err = p.confirm(ctx, live, err)
 	switch {
-	case err == nil && p.known.task.Object.Ignored != nil:
+	case err == nil && p.known.task.Object.Rules.Ignored != nil:
 		return p.release(ctx, live)
 	case err == nil:
 		return live, nil
@@ -190,11 +190,11 @@ func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, err
 	switch {
 	case readErr != nil:
 		return nil, readErr
-	case found == nil && p.known.task.Object.Apply.Leaves(): // it is gone again
+	case found == nil && p.known.task.Object.Lifetime.Apply.Leaves(): // it is gone again
 		return nil, err
 	}
 	p.known.task.Cause.Found = found
-	if !p.known.task.Object.Apply.Leaves() {
+	if !p.known.task.Object.Lifetime.Apply.Leaves() {
 		if p.known.task.Decision, p.known.glass = p.known.settings.Decide(p.known.task); !p.known.task.Decision.Reverts() {
 			return nil, errExempt
 		}
@@ -205,7 +205,7 @@ func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, err
 // change changes the object, which exists unless it is new.
 func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, error) {
 	live := p.known.task.Cause.Found
-	if live != nil && p.known.task.Object.Apply.Leaves() {
+	if live != nil && p.known.task.Object.Lifetime.Apply.Leaves() {
 		if !p.known.settings.Claimant.Applied(live) {
 			return nil, ErrForeign
 		}
@@ -258,7 +258,7 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 	if err != nil {
 		return nil, fmt.Errorf("release the bindings of the object: %w", err)
 	}
-	if p.known.task.Object.Ignored != nil && cmp.Or(live, p.known.base) != nil {
+	if p.known.task.Object.Rules.Ignored != nil && cmp.Or(live, p.known.base) != nil {
 		released, body, err := p.releaseFields(ctx, live)
 		if err != nil {
 			return nil, err
@@ -273,7 +273,7 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 		}
 		written, err := p.send(ctx, live, exact, forced)
 		switch {
-		case err == nil && p.known.task.Object.Ignored != nil && live == nil && p.known.base == nil:
+		case err == nil && p.known.task.Object.Rules.Ignored != nil && live == nil && p.known.base == nil:
 			return p.release(ctx, written)
 		case err == nil:
 			return written, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,7 +172,7 @@ func TestProcedure(t *testing.T) {
 		},
 		"LostLabelExempt": {
 			reason: "The annotations of an object without its label exempt it.", known: []func(*known){deleted, func(k *known) {
-				k.settings.MaxBreakGlass, k.settings.GlassRoom = 2*time.Hour, func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(nil) }
+				k.settings.BreakGlass.Max, k.settings.BreakGlass.Room = 2*time.Hour, func() *atomic.Int64 { return plan.NewBreakGlassRoom(nil) }
 			}},
 			answers: []answer{{err: stale}, {live: exempt}, {live: wanted}}, calls: "apply get tryApply", end: Observed,
 		},
@@ -224,15 +225,15 @@ func TestProcedure(t *testing.T) {
 			answers: []answer{{err: lost}}, calls: "apply", end: Failed,
 		},
 		"Ignored": {
-			reason: "Ignored fields are released before the apply.", known: []func(*known){drift(edited), func(k *known) { k.task.Object.Ignored = rules }},
+			reason: "Ignored fields are released before the apply.", known: []func(*known){drift(edited), func(k *known) { k.task.Object.Rules.Ignored = rules }},
 			answers: []answer{{live: wanted}, {live: wanted}}, calls: "tryApply apply", end: Applied,
 		},
 		"IgnoredNew": {
-			reason: "A new object is created whole.", known: []func(*known){unmet, func(k *known) { k.task.Object.Ignored = rules }},
+			reason: "A new object is created whole.", known: []func(*known){unmet, func(k *known) { k.task.Object.Rules.Ignored = rules }},
 			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: Applied,
 		},
 		"IgnoredDeleted": {
-			reason: "A deleted object is created whole.", known: []func(*known){deleted, func(k *known) { k.task.Object.Ignored = rules }},
+			reason: "A deleted object is created whole.", known: []func(*known){deleted, func(k *known) { k.task.Object.Rules.Ignored = rules }},
 			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: Applied,
 		},
 		"OtherManager": {

@@ -178,7 +178,7 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 		if len(change.Fields) == 0 && len(change.Reverted) == 0 {
 			change.Reverted = change.Added.Changes
 		}
-		if p.known.task.Object.Ignored == nil { // otherwise not all of it was sent
+		if p.known.task.Object.Rules.Ignored == nil { // otherwise not all of it was sent
 			if differences := desired.Differences(p.known.task.Object.Unstructured(), got.live); len(differences) > 0 && got.altered != "" {
 				done.Applied.Warnings = append(done.Applied.Warnings, desired.Altered(differences, got.altered, p.known.task.Object.Unstructured(), got.live, done.Shown)...)
 			}

@@ -22,7 +22,7 @@ const maxReferences = 16
 // is ignored, as by the garbage collector (attemptToDeleteItem in k8s.io/kubernetes/pkg/controller/garbagecollector). get returns nil for an
 // object that is absent.
 func CheckReferences(ctx context.Context, o *desired.Object, kinds access.Kinds, get func(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error)) error {
-	for i, ref := range o.References {
+	for i, ref := range o.Declares.References {
 		if i < maxReferences && dangles(ctx, o, ref, kinds, get) {
 			return object.AsLasting(fmt.Errorf("metadata.ownerReferences[%d] names %s %s with the uid %s, which does not exist: the garbage collector of Kubernetes "+
 				"would delete the object or the reference again. Remove the reference from the manifest, or correct it", i, ref.Kind, ref.Name, ref.UID))

@@ -10,7 +10,7 @@ import (
 
 // Refused notes the rights that a failed request about an object may have lacked, if any.
 func (a *Applier) Refused(o *plan.Object, err error, key trigger.ObjectKey, verbs ...string) {
-	o.MissingRights = access.Subject{Cluster: a.Destination.Name(), User: a.User}.Refused(err, key.GVR, key.Namespace, verbs...)
+	o.Attempts.MissingRights = access.Subject{Cluster: a.Destination.Name(), User: a.User}.Refused(err, key.GVR, key.Namespace, verbs...)
 }
 
 // NamespaceIsGone asks, as Vidra itself, whether a namespace is absent.

@@ -29,7 +29,7 @@ func (k known) undoOf() ownership.Undo {
 	before, observed := k.beforeEdit()
 	u := ownership.Undo{
 		Manager: k.settings.Claimant.Manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: k.task.Object.Unstructured().Object,
-		Keep: k.task.Object.Exemptions.Exempts, Known: k.disclosureWith(), Unobserved: !observed,
+		Keep: k.task.Object.Rules.Exemptions.Exempts, Known: k.disclosureWith(), Unobserved: !observed,
 	}
 	if before != nil {
 		u.Before, u.BeforeKnown = *before, true

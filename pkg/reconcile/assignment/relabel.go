@@ -23,7 +23,7 @@ import (
 // on, finds an edited one. An object whose relabel fails is missing in the watch, and is applied as one that has lost
 // its label.
 func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []string) (relabelled bool) {
-	if slices.Equal(s.Provenance.Shards, shards) {
+	if slices.Equal(s.Origin.Provenance.Shards, shards) {
 		return false
 	}
 	var objects []*plan.Object
@@ -42,7 +42,7 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 				"error", object.Message(err, objects[i].Desired.Disclosure(objects[i].WasSensitive())))
 		}
 	}
-	s.Provenance.Shards = shards
+	s.Origin.Provenance.Shards = shards
 	return true
 }
 

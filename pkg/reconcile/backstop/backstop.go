@@ -43,8 +43,8 @@ func (p *Backstop) Note(suspects map[trigger.ObjectKey]string) {
 		p.Plan.State.Schedule.Suspects = p.Plan.Now.Add(suspectDelay)
 	}
 	for _, o := range p.Plan.State.Objects.Manifest {
-		if version, found := suspects[o.Desired.Key]; found && o.BackstopSuspect == nil {
-			o.BackstopSuspect = &version
+		if version, found := suspects[o.Desired.Key]; found && o.Seen.BackstopSuspect == nil {
+			o.Seen.BackstopSuspect = &version
 		}
 	}
 }
@@ -58,16 +58,16 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 	}
 	var asked []*plan.Object
 	for o := range s.Objects.All() {
-		if o.BackstopSuspect == nil {
+		if o.Seen.BackstopSuspect == nil {
 			continue
 		}
 		if o.Desired != nil && p.On() {
-			if _, caused := causes[o.Desired.Key]; !caused && o.Drift == nil && o.In(v1alpha1.ObjectApplied) {
+			if _, caused := causes[o.Desired.Key]; !caused && o.Edits.Drift == nil && o.In(v1alpha1.ObjectApplied) {
 				asked = append(asked, o)
 				continue
 			}
 		}
-		o.BackstopSuspect = nil // what is not compared is no suspect any more
+		o.Seen.BackstopSuspect = nil // what is not compared is no suspect any more
 	}
 	found, entries := make([]apply.Finding, len(asked)), make([]*v1alpha1.ManagedResourceStatus, len(asked))
 	for i, o := range asked { // heals replace them
@@ -87,8 +87,8 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries []*v1alpha1.ManagedResourceStatus, found []apply.Finding, causes map[trigger.ObjectKey]trigger.Cause) {
 	for i, f := range found {
 		o, d := asked[i], asked[i].Desired
-		before := *o.BackstopSuspect
-		o.BackstopSuspect = nil
+		before := *o.Seen.BackstopSuspect
+		o.Seen.BackstopSuspect = nil
 		switch {
 		case o.Turn.Healing(), o.Entry != entries[i]:
 		case f.Err != nil:
@@ -104,7 +104,7 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries [
 			causes[d.Key] = trigger.Cause{Deleted: f.Live == nil, Found: f.Live}
 		default:
 			p.Plan.State.Schedule.Suspects = p.Plan.Now.Add(suspectDelay)
-			o.BackstopSuspect = &f.Version
+			o.Seen.BackstopSuspect = &f.Version
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (p *Backstop) conclude(ctx context.Context, asked []*plan.Object, entries [
 // interrupted reports whether the watch of an object has been interrupted since a LIST showed the difference. Its
 // event comes then, once a WATCH is open again.
 func (p *Backstop) interrupted(key trigger.ObjectKey) bool {
-	open := p.Plan.State.Watches[p.Plan.Settings.WatchKey(key)].StreamSince
+	open := p.Plan.State.Watching.Watches[p.Plan.Settings.WatchKey(key)].StreamSince
 	return open.IsZero() || p.Plan.Now.Sub(open) < suspectDelay
 }
 

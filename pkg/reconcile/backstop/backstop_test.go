@@ -80,8 +80,8 @@ func TestLateEvents(t *testing.T) {
 			p := newBackstop(now)
 			key := trigger.ObjectKey{GVR: configMaps, Namespace: "shop", Name: "a"}
 			id, version := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name), "2"
-			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, BackstopSuspect: &version}
-			p.Plan.State.Watches = map[watchregistry.Key]watchregistry.Status{p.Plan.Settings.WatchKey(key): {State: watchregistry.Synced, StreamSince: tc.open}}
+			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, Seen: plan.Seen{BackstopSuspect: &version}}
+			p.Plan.State.Watching.Watches = map[watchregistry.Key]watchregistry.Status{p.Plan.Settings.WatchKey(key): {State: watchregistry.Synced, StreamSince: tc.open}}
 			causes := map[trigger.ObjectKey]trigger.Cause{}
 			p.conclude(t.Context(), []*plan.Object{o}, []*v1alpha1.ManagedResourceStatus{nil}, []apply.Finding{{Live: fixture.LiveConfigMap("u1", nil), Version: version, Differs: true}}, causes)
 			require.Contains(t, causes, key, tc.reason)
@@ -119,13 +119,13 @@ func TestHealedSuspects(t *testing.T) {
 			p.Plan.Env.Index.Load(p.Plan.Settings.Claimant.Owner, map[trigger.ObjectKey]trigger.Applied{key: {}})
 			id, version := fixture.IDOf(fixture.ConfigMapKind, key.Namespace, key.Name), "2"
 			entry := &v1alpha1.ManagedResourceStatus{UID: "before"}
-			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, BackstopSuspect: &version, Entry: entry}
+			o := &plan.Object{ID: id, Desired: &desired.Object{ID: id, Key: key}, Seen: plan.Seen{BackstopSuspect: &version}, Entry: entry}
 			tc.heal(o)
 			causes := map[trigger.ObjectKey]trigger.Cause{}
 			p.conclude(t.Context(), []*plan.Object{o}, []*v1alpha1.ManagedResourceStatus{entry}, []apply.Finding{tc.finding}, causes)
 			require.Equal(t, tc.uid, o.Entry.UID, tc.reason)
 			require.Equal(t, tc.caused, len(causes) > 0, tc.reason)
-			require.Nil(t, o.BackstopSuspect)
+			require.Nil(t, o.Seen.BackstopSuspect)
 		})
 	}
 }

@@ -137,7 +137,9 @@ func withoutBindings(obj *unstructured.Unstructured) {
 // MayRelease reports whether managedFields of the live object may have to be edited before an apply of another configuration: for bindings, and
 // for an account of Pods that the manifest has dropped.
 func (d *Object) MayRelease() bool {
-	return slices.ContainsFunc(bindings, func(f controllerField) bool { return f.kind == d.GVK.GroupKind() && d.Exemptions.Controlled(f.path) }) ||
+	return slices.ContainsFunc(bindings, func(f controllerField) bool {
+		return f.kind == d.GVK.GroupKind() && d.Rules.Exemptions.Controlled(f.path)
+	}) ||
 		ownership.HasPods(d.ID.GroupKind) && !ownership.HasAccount(d.Unstructured().Object)
 }
 
@@ -146,7 +148,7 @@ func (d *Object) MayRelease() bool {
 func (d *Object) Bound(live *unstructured.Unstructured) map[string]any {
 	var bound map[string]any
 	for _, f := range bindings {
-		if f.kind != d.GVK.GroupKind() || !d.Exemptions.Controlled(f.path) {
+		if f.kind != d.GVK.GroupKind() || !d.Rules.Exemptions.Controlled(f.path) {
 			continue
 		}
 		value, found, err := unstructured.NestedFieldNoCopy(live.Object, f.path...)

@@ -122,9 +122,9 @@ func TestBindings(t *testing.T) {
 					_, applied, err := unstructured.NestedFieldNoCopy(d.Unstructured().Object, tokens...)
 					require.NoError(t, err)
 					require.Equal(t, policy == v1alpha1.ControllerFieldsRevert, applied, tc.reason)
-					require.Equal(t, policy == v1alpha1.ControllerFieldsIgnore, d.Exemptions.Controlled(tokens), tc.reason)
+					require.Equal(t, policy == v1alpha1.ControllerFieldsIgnore, d.Rules.Exemptions.Controlled(tokens), tc.reason)
 				}
-				require.Nil(t, d.Ignored, "nothing has to be released")
+				require.Nil(t, d.Rules.Ignored, "nothing has to be released")
 				require.Equal(t, policy == v1alpha1.ControllerFieldsRevert || tc.dropped == nil, strings.Contains(string(d.Body), "1111") || strings.Contains(string(d.Body), "bind-completed"), tc.reason)
 			})
 		}

@@ -35,46 +35,68 @@ type Object struct {
 	Place place
 	// Body is the applied configuration: the object with our label and
 	// annotation, as JSON.
-	Body []byte
-	// Provides is the kind that the object defines, if it is a
-	// CustomResourceDefinition; nil otherwise.
-	Provides *schema.GroupKind
-	// Ignored are the ignore rules for the object, or nil.
-	Ignored *Ignored
-	// Exemptions are the same rules, with all their paths.
-	Exemptions Exemptions
-	Stage      manifest.Stage
-	// Sensitive reports that it is sensitive in the manifest, and Withholds that some of its values must stay
-	// hidden. Disclosure decides whether values are shown.
-	Sensitive ownership.Sensitivity
-	Withholds bool
-	// References are the owner references that the manifest gives it.
-	References []metav1.OwnerReference
-	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
-	SetsBreakGlass bool
-	// RemovesItself reports that the controller of the object removes it after its end; RunsOnce, that the
-	// manifest says that it is created once.
-	RemovesItself, RunsOnce bool
-	// Apply is the policy of an object that is created once; empty for others.
-	Apply v1alpha1.ApplyPolicy
+	Body     []byte
+	Declares Declarations
+	Rules    Rules
+	Stage    manifest.Stage
+	Secrecy  Secrecy
+	Lifetime Lifetime
 	// Configuration identifies the body and the rules.
 	Configuration string
 	// Weight is the memory that it takes to parse the body; see limits.HeavyShare.
 	Weight int64
 }
 
+// Declarations are the parts of an object with a meaning for Vidra.
+type Declarations struct {
+	// Provides is the kind that the object defines, if it is a
+	// CustomResourceDefinition; nil otherwise.
+	Provides *schema.GroupKind
+	// References are the owner references that the manifest gives it.
+	References []metav1.OwnerReference
+	// SetsBreakGlass reports that the manifest gives it a break-glass annotation.
+	SetsBreakGlass bool
+}
+
+// Rules are the ignore rules for an object.
+type Rules struct {
+	// Ignored are the rules, or nil.
+	Ignored *Ignored
+	// Exemptions are the same rules, with all their paths.
+	Exemptions Exemptions
+}
+
+// Secrecy is the secrecy of an object. Disclosure decides whether values are shown.
+type Secrecy struct {
+	// Sensitive reports that the object is sensitive in the manifest, and Withholds that some of its values must stay
+	// hidden.
+	Sensitive ownership.Sensitivity
+	Withholds bool
+}
+
+// Lifetime is the lifetime of an object.
+type Lifetime struct {
+	// Apply is the policy of an object that is created once; empty for others.
+	Apply v1alpha1.ApplyPolicy
+	// RemovesItself reports that the controller of the object removes it after its end; RunsOnce, that the
+	// manifest says that it is created once.
+	RemovesItself, RunsOnce bool
+}
+
 // Disclosure decides whether values of the object are shown. before reports that the object was sensitive before it
 // was edited; after are its versions since then, nil where one is absent.
 func (d *Object) Disclosure(before ownership.Sensitivity, after ...*unstructured.Unstructured) ownership.Disclosure {
-	known := ownership.Disclose(before, false, d.Sensitive).With(after...)
-	if d.Withholds {
+	known := ownership.Disclose(before, false, d.Secrecy.Sensitive).With(after...)
+	if d.Secrecy.Withholds {
 		known = known.Withholding(d.Unstructured)
 	}
 	return known
 }
 
 // Defines reports whether the object is the CustomResourceDefinition of a kind.
-func (d *Object) Defines(kind schema.GroupKind) bool { return d.Provides != nil && *d.Provides == kind }
+func (d *Object) Defines(kind schema.GroupKind) bool {
+	return d.Declares.Provides != nil && *d.Declares.Provides == kind
+}
 
 // Unresolved is an object whose kind is unserved, or that is out of scope.
 type Unresolved struct {
@@ -239,19 +261,19 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 		GVK:   gvk,
 		Key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: namespace, Name: u.GetName()},
 		Place: placeOf(obj.Position),
-		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Sensitive: ownership.SensitivityOf(u), References: u.GetOwnerReferences(),
+		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Secrecy: Secrecy{Sensitive: ownership.SensitivityOf(u)}, Declares: Declarations{References: u.GetOwnerReferences()},
 	}
-	_, d.SetsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
+	_, d.Declares.SetsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	if value, set := u.GetAnnotations()[v1alpha1.ApplyAnnotation]; set {
-		if d.Apply = v1alpha1.ApplyPolicy(value); d.Apply != v1alpha1.ApplyIfNotPresent && d.Apply != v1alpha1.ApplyCreateOnly {
+		if d.Lifetime.Apply = v1alpha1.ApplyPolicy(value); d.Lifetime.Apply != v1alpha1.ApplyIfNotPresent && d.Lifetime.Apply != v1alpha1.ApplyCreateOnly {
 			return nil, fmt.Errorf("%s: the annotation %s of %s is %q: set it to %s or %s, or remove it", obj.Position, v1alpha1.ApplyAnnotation, d.ID,
 				display.Truncate(value, maxQuoted), v1alpha1.ApplyIfNotPresent, v1alpha1.ApplyCreateOnly)
 		}
 	}
 	if d.ID.GroupKind == object.CRDKind {
-		d.Provides = &schema.GroupKind{}
-		d.Provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
-		d.Provides.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
+		d.Declares.Provides = &schema.GroupKind{}
+		d.Declares.Provides.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
+		d.Declares.Provides.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
 	}
 	if d.ID.GroupKind == object.SecretKind {
 		MergeStringData(u)
@@ -265,8 +287,8 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", obj.Position, u.GetName(), err)
 	}
-	d.Withholds = ownership.Withholds(u)
-	d.RemovesItself, d.RunsOnce = ending.RemovesItself(u), ending.RunsOnce(u)
+	d.Secrecy.Withholds = ownership.Withholds(u)
+	d.Lifetime.RemovesItself, d.Lifetime.RunsOnce = ending.RemovesItself(u), ending.RunsOnce(u)
 	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
 	if err := d.setIgnoreRules(mine, u); err != nil {
 		return nil, err
@@ -282,9 +304,9 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 // setIgnoreRules sets the ignore rules of the object.
 func (d *Object) setIgnoreRules(mine []*rule, obj *unstructured.Unstructured) error {
 	var given []v1alpha1.IgnoreRule
-	d.Ignored, given = ignoredIn(mine, obj)
-	d.Exemptions = exemptionsOf(mine, obj)
-	if d.Ignored == nil {
+	d.Rules.Ignored, given = ignoredIn(mine, obj)
+	d.Rules.Exemptions = exemptionsOf(mine, obj)
+	if d.Rules.Ignored == nil {
 		return nil
 	}
 	text, err := json.Marshal(given)

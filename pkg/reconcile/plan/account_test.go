@@ -35,7 +35,7 @@ func TestSetAccount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := NewState(&v1alpha1.VidraResource{}, nil)
-			s.Provenance.AppliedAs = tt.was
+			s.Origin.Provenance.AppliedAs = tt.was
 			id := func(name string) object.Identity {
 				return object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "a", Name: name}
 			}
@@ -50,10 +50,10 @@ func TestSetAccount(t *testing.T) {
 			require.Empty(t, s.Objects.ByID[id("stays")].Entry.RemoveAs, "the manifest has it")
 			require.Empty(t, s.Objects.ByID[id("waits")].Entry.RemoveAs, "the manifest has it, and its kind is not served")
 			if tt.account == "" {
-				require.Nil(t, s.Provenance.AppliedAs)
+				require.Nil(t, s.Origin.Provenance.AppliedAs)
 				return
 			}
-			require.Equal(t, was(tt.account, 5), s.Provenance.AppliedAs)
+			require.Equal(t, was(tt.account, 5), s.Origin.Provenance.AppliedAs)
 		})
 	}
 }

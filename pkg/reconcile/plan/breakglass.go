@@ -15,12 +15,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 )
 
-// BreakGlassRoom is how many more objects of a VidraResource may get an answer.
-type BreakGlassRoom struct{ atomic.Int64 }
-
-// NewBreakGlassRoom counts the answers in an inventory.
-func NewBreakGlassRoom(inventory []*Object) *BreakGlassRoom {
-	room := &BreakGlassRoom{}
+// NewBreakGlassRoom returns how many more objects of a VidraResource with an inventory may get an answer.
+func NewBreakGlassRoom(inventory []*Object) *atomic.Int64 {
+	room := &atomic.Int64{}
 	room.Store(breakglass.MaxAnswers)
 	for _, o := range inventory {
 		if o.Entry.BreakGlass != nil {
@@ -42,8 +39,8 @@ func (s *Settings) AnswerTo(entry *v1alpha1.ManagedResourceStatus, d *desired.Ob
 	if !asked && known == nil {
 		return breakglass.Answer{Seen: true} // as nearly always
 	}
-	full := asked && known == nil && s.GlassRoom().Add(-1) < 0
-	limits := breakglass.Limits{Max: s.MaxBreakGlass, InManifest: d != nil && d.SetsBreakGlass, Full: full}
+	full := asked && known == nil && s.BreakGlass.Room().Add(-1) < 0
+	limits := breakglass.Limits{Max: s.BreakGlass.Max, InManifest: d != nil && d.Declares.SetsBreakGlass, Full: full}
 	return breakglass.Answer{Seen: true, Full: full, Status: breakglass.Decide(annotations, known, limits, time.Now())}
 }
 
@@ -64,7 +61,7 @@ func (p *Planner) NoteAnswer(o *Object, g breakglass.Answer) {
 			Action: events.Answered, Object: object.ReferenceTo(id, object.GVKOf(entry), types.UID(entry.UID)), BreakGlass: g.Status,
 		})
 	}
-	if o.Drift == nil && o.Desired != nil && breakglass.Exempts(g.Status, p.Now) {
-		o.Drift = &Drift{Decision: policy.Exempted(g.Status), Unobserved: true}
+	if o.Edits.Drift == nil && o.Desired != nil && breakglass.Exempts(g.Status, p.Now) {
+		o.Edits.Drift = &Drift{Decision: policy.Exempted(g.Status), Unobserved: true}
 	}
 }

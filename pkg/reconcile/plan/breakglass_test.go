@@ -3,6 +3,7 @@ package plan
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestBreakGlassHasRoom(t *testing.T) {
 	for i := range 2 * breakglass.MaxAnswers {
 		inventory = append(inventory, &Object{ID: fixture.IDOf(fixture.ConfigMapKind, "shop", strconv.Itoa(i)), Entry: &v1alpha1.ManagedResourceStatus{}})
 	}
-	a := &Settings{MaxBreakGlass: time.Hour, GlassRoom: sync.OnceValue(func() *BreakGlassRoom { return NewBreakGlassRoom(inventory) })}
+	a := &Settings{BreakGlass: BreakGlassSettings{Max: time.Hour, Room: sync.OnceValue(func() *atomic.Int64 { return NewBreakGlassRoom(inventory) })}}
 	object := fixture.LiveConfigMap("a", map[string]string{
 		v1alpha1.BreakGlassUntilAnnotation: time.Now().Add(time.Minute).Format(time.RFC3339), v1alpha1.BreakGlassReasonAnnotation: "incident 42",
 	})

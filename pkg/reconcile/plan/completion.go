@@ -12,14 +12,14 @@ import (
 func (o *Object) Completes(cause trigger.Cause) bool {
 	d, entry := o.Desired, o.Entry
 	switch {
-	case entry == nil || entry.UID == "" || !d.RemovesItself && !entry.Succeeded && !cause.Succeeded:
+	case entry == nil || entry.UID == "" || !d.Lifetime.RemovesItself && !entry.Succeeded && !cause.Succeeded:
 		return false
 	case entry.Succeeded, cause.Succeeded:
 		return true
 	case entry.Health == v1alpha1.ObjectUnhealthy:
 		return false
 	}
-	return d.RunsOnce && cause.Deleted || cause.Unsure && (cause.Deleted || !o.Sighting.Exists)
+	return d.Lifetime.RunsOnce && cause.Deleted || cause.Unsure && (cause.Deleted || !o.Seen.Sighting.Exists)
 }
 
 // Sighting is the knowledge of this process about the existence of an object.
@@ -36,12 +36,12 @@ func (o *Object) absenceExpected(resync bool) bool {
 	switch {
 	case o.In(v1alpha1.ObjectCompleted):
 		return true
-	case !o.Desired.RemovesItself || !o.Sighting.Exists || !o.In(v1alpha1.ObjectApplied):
+	case !o.Desired.Lifetime.RemovesItself || !o.Seen.Sighting.Exists || !o.In(v1alpha1.ObjectApplied):
 		return false
-	case resync && o.Sighting.missed:
-		o.Sighting = Sighting{}
+	case resync && o.Seen.Sighting.missed:
+		o.Seen.Sighting = Sighting{}
 		return false
 	}
-	o.Sighting.missed = o.Sighting.missed || resync
+	o.Seen.Sighting.missed = o.Seen.Sighting.missed || resync
 	return true
 }

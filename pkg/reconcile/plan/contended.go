@@ -21,7 +21,7 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 	s := p.State
 	var changed []*Object
 	for _, o := range s.Objects.Manifest {
-		d, c := o.Desired, o.Contention
+		d, c := o.Desired, o.Edits.Contention
 		if !c.Contended() {
 			continue
 		}
@@ -38,7 +38,7 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 		return causes[a.Desired.Key].Since.Compare(causes[b.Desired.Key].Since)
 	})
 	for _, o := range changed {
-		d, c, cause := o.Desired, o.Contention, causes[o.Desired.Key]
+		d, c, cause := o.Desired, o.Edits.Contention, causes[o.Desired.Key]
 		at := p.healAt(o, cause.Since)
 		if !at.After(p.Now) {
 			c.NotBefore = time.Time{}
@@ -48,37 +48,37 @@ func (p *Planner) HoldContended(causes map[trigger.ObjectKey]trigger.Cause) {
 			p.Env.Metrics.Held(d.ID)
 		}
 		c.NotBefore, c.Delayed = at, true
-		p.PendingDrift[d.Key] = cause
+		p.Findings.PendingDrift[d.Key] = cause
 		p.Env.Trigger.Contend(p.Settings.Claimant.Owner, d.Key, at)
 	}
 }
 
 // healAt returns when a contended object that was changed at since is reverted: now, which counts for the budget, or a time after it.
 func (p *Planner) healAt(o *Object, since time.Time) time.Time {
-	return o.Contention.HealAt(p.Now, since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Env.Budget.Take(p.Settings.Claimant.Owner, p.Now, must) })
+	return o.Edits.Contention.HealAt(p.Now, since, p.VR.MaxExposure(), func(must bool) time.Time { return p.Env.Budget.Take(p.Settings.Claimant.Owner, p.Now, must) })
 }
 
 // Delays reports whether a heal of the object was delayed since it is contended. The object may be nil.
-func (o *Object) Delays() bool { return o != nil && o.Contention.Delays() }
+func (o *Object) Delays() bool { return o != nil && o.Edits.Contention.Delays() }
 
 // LeaveLoop notes that the loop of objects has stopped reverting an object. The object may be nil.
 func (o *Object) LeaveLoop() {
 	if o != nil {
-		o.Delayed = false
+		o.Edits.Delayed = false
 	}
 }
 
 // held reports whether the heal of a contended object is still to become due.
 func (p *Planner) held(o *Object) bool {
-	return o.Contention != nil && p.Now.Before(o.Contention.NotBefore)
+	return o.Edits.Contention != nil && p.Now.Before(o.Edits.Contention.NotBefore)
 }
 
 // nextHeld returns when the first heal that is held is due; else zero.
 func (p *Planner) nextHeld() time.Time {
 	var next time.Time
 	for o := range p.State.Objects.All() {
-		if p.held(o) && (next.IsZero() || o.Contention.NotBefore.Before(next)) {
-			next = o.Contention.NotBefore
+		if p.held(o) && (next.IsZero() || o.Edits.Contention.NotBefore.Before(next)) {
+			next = o.Edits.Contention.NotBefore
 		}
 	}
 	return next
@@ -87,10 +87,10 @@ func (p *Planner) nextHeld() time.Time {
 // Contend notes that an object was reverted, with a number of requests.
 func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
 	d := o.Desired
-	if o.Contention == nil {
-		o.Contention = contention.New()
+	if o.Edits.Contention == nil {
+		o.Edits.Contention = contention.New()
 	}
-	c := o.Contention
+	c := o.Edits.Contention
 	known := c.Reverted > 0
 	begins := c.Healed(fields, requests, p.VR.HealsPerMinute(), p.Now)
 	if !c.Contended() {
@@ -115,18 +115,18 @@ func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
 func (p *Planner) EndContentions() {
 	s := p.State
 	for o := range s.Objects.All() {
-		d, entry, c := o.Desired, o.Entry, o.Contention
+		d, entry, c := o.Desired, o.Entry, o.Edits.Contention
 		if c == nil {
 			continue
 		}
 		if d != nil && entry != nil {
-			if _, changed := p.PendingDrift[d.Key]; changed || o.Delayed || !c.Over(p.Now) {
+			if _, changed := p.Findings.PendingDrift[d.Key]; changed || o.Edits.Delayed || !c.Over(p.Now) {
 				continue
 			}
 		} else if entry != nil {
 			continue // it has left the manifest and is not removed yet
 		}
-		o.Contention = nil
+		o.Edits.Contention = nil
 		if !c.Contended() {
 			continue
 		}

@@ -69,7 +69,7 @@ func (p *Planner) decide(o *Object) policy.Decision {
 	if o.Entry != nil {
 		answer = o.Entry.BreakGlass
 	}
-	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfEdit(p.VR, answer, p.Settings.MaxBreakGlass, p.Now))
+	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfEdit(p.VR, answer, p.Settings.BreakGlass.Max, p.Now))
 }
 
 // Inherited is the drift in a status that an earlier process wrote.
@@ -113,19 +113,19 @@ func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 	causes := map[trigger.ObjectKey]trigger.Cause{}
 	known := map[trigger.ObjectKey]trigger.Applied{}
 	for o := range p.State.Objects.All() {
-		d, entry, left := o.Desired, o.Entry, o.Drift
+		d, entry, left := o.Desired, o.Entry, o.Edits.Drift
 		if left == nil {
 			continue
 		}
 		if entry == nil {
-			o.Drift = nil
+			o.Edits.Drift = nil
 			continue
 		}
 		if d == nil || !all && !left.over(p.Now) {
 			continue // what has left the manifest may come back before it is removed
 		}
-		o.Drift = nil
-		p.SkippedBefore[o.ID] = left
+		o.Edits.Drift = nil
+		p.Findings.SkippedBefore[o.ID] = left
 		causes[d.Key] = trigger.Cause{Unsure: true}
 		if applied, ok := AppliedBefore(p.Settings.Claimant.Manager, entry); ok {
 			known[d.Key] = applied
@@ -142,8 +142,8 @@ func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 // Decide decides about the change that a task would revert, with the break-glass annotations of the object that was found. They count
 // instead of those in the inventory, and no policy delays a new configuration.
 func (s *Settings) Decide(t Task) (policy.Decision, breakglass.Answer) {
-	if exists := t.Cause.Found != nil && t.Why != WhyNew; exists && t.Object.Apply.Leaves() {
-		return policy.OfApply(t.Object.Apply), breakglass.Answer{}
+	if exists := t.Cause.Found != nil && t.Why != WhyNew; exists && t.Object.Lifetime.Apply.Leaves() {
+		return policy.OfApply(t.Object.Lifetime.Apply), breakglass.Answer{}
 	}
 	if t.Why == WhyRetry && t.Cause.Found == nil && t.Known.DeletedByVidra() { // no user has deleted it
 		return policy.Decision{}, breakglass.Answer{}
@@ -155,5 +155,5 @@ func (s *Settings) Decide(t Task) (policy.Decision, breakglass.Answer) {
 	if rule := t.Decision.Rule; rule != 0 && rule != policy.BreakGlass {
 		return t.Decision, glass
 	}
-	return policy.OfBreakGlass(glass.Status, s.MaxBreakGlass, time.Now()), glass
+	return policy.OfBreakGlass(glass.Status, s.BreakGlass.Max, time.Now()), glass
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestDecideByAnnotations(t *testing.T) {
 	byGlass := policy.Leave(policy.BreakGlass, "as the inventory has it", until)
 	warned := policy.Leave(policy.Mode, "spec.drift.mode is Warn", time.Time{})
 	timed := policy.Leave(policy.Dependency, "a newer manifest of it waits", until)
-	created := &desired.Object{Apply: v1alpha1.ApplyIfNotPresent}
+	created := &desired.Object{Lifetime: desired.Lifetime{Apply: v1alpha1.ApplyIfNotPresent}}
 	cases := map[string]struct {
 		reason string
 		task   Task
@@ -49,7 +50,7 @@ func TestDecideByAnnotations(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Settings{MaxBreakGlass: 2 * time.Hour, GlassRoom: sync.OnceValue(func() *BreakGlassRoom { return NewBreakGlassRoom(nil) })}
+			s := &Settings{BreakGlass: BreakGlassSettings{Max: 2 * time.Hour, Room: sync.OnceValue(func() *atomic.Int64 { return NewBreakGlassRoom(nil) })}}
 			if tc.task.Object == nil {
 				tc.task.Object = &desired.Object{}
 			}

@@ -32,17 +32,17 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 			return Task{}, time.Time{}, false
 		}
 	}
-	if c := o.Contention; c.Contended() {
+	if c := o.Edits.Contention; c.Contended() {
 		since := cmp.Or(cause.Since, p.Now)
 		at := p.healAt(o, since)
-		if !o.Delayed && (at.After(p.Now) || since.Before(c.Due)) {
-			o.Delayed, c.Delayed = true, true
+		if !o.Edits.Delayed && (at.After(p.Now) || since.Before(c.Due)) {
+			o.Edits.Delayed, c.Delayed = true, true
 			p.Env.Metrics.Held(o.ID)
 		}
 		if at.After(p.Now) {
 			return Task{}, at, false
 		}
-		o.Delayed = false
+		o.Edits.Delayed = false
 	}
 	known, entry, d := *o, *o.Entry, *o.Desired
 	known.Entry = &entry
@@ -73,8 +73,8 @@ func (p *Planner) reverts(ctx context.Context, o *Object) bool {
 	if o == nil || o.Desired == nil || !o.In(v1alpha1.ObjectApplied) && !o.In(v1alpha1.ObjectContended) || o.Entry.UID == "" || o.Entry.Configuration == "" || o.Desired.Body == nil {
 		return false
 	}
-	return o.Problem == nil && o.Drift == nil && o.Entry.BreakGlass == nil && p.decide(o).Reverts() && o.Desired.Weight <= limits.LightWeight &&
-		p.State.Watches[p.Settings.WatchKey(o.Desired.Key)].State != watchregistry.Pending && !p.Terminating(ctx, o.ID.Namespace)
+	return o.Problem == nil && o.Edits.Drift == nil && o.Entry.BreakGlass == nil && p.decide(o).Reverts() && o.Desired.Weight <= limits.LightWeight &&
+		p.State.Watching.Watches[p.Settings.WatchKey(o.Desired.Key)].State != watchregistry.Pending && !p.Terminating(ctx, o.ID.Namespace)
 }
 
 // takeHeals takes the causes of the loop of objects that a reconcile decides about, and returns the objects of the others.

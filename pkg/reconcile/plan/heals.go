@@ -17,11 +17,11 @@ const maxHealFields = 10
 // Healed notes that an object was reverted, for the status, which counts it within
 // HealFlush, or later where heals are many.
 func (s *State) Healed(change events.Change, now time.Time, later time.Duration) {
-	if flush := now.Add(HealFlush + later); s.Unreported.Heals == 0 || flush.Before(s.Schedule.Flush) {
+	if flush := now.Add(HealFlush + later); s.Reports.Unreported.Heals == 0 || flush.Before(s.Schedule.Flush) {
 		s.Schedule.Flush = flush
 	}
-	s.Unreported.Heals++
-	s.Unreported.HealedAt = metav1.NewTime(now)
+	s.Reports.Unreported.Heals++
+	s.Reports.Unreported.HealedAt = metav1.NewTime(now)
 	heal := &v1alpha1.Heal{Object: events.Name(change.Object)}
 	for _, field := range change.Fields {
 		paths := &heal.Fields
@@ -35,44 +35,46 @@ func (s *State) Healed(change events.Change, now time.Time, later time.Duration)
 			heal.Manager = field.Manager
 		}
 	}
-	s.Unreported.LastHeal = heal
+	s.Reports.Unreported.LastHeal = heal
 }
 
 // Note notes an action on an object, for the Events that follow the status and for the history that
 // is in it.
 func (p *Planner) Note(change events.Change) {
 	s := p.State
-	s.PendingEvents = append(s.PendingEvents, change)
-	if s.Unreported.History.Add(p.Settings.Claimant.Owner.Name, change, p.Now) && s.Schedule.Flush.IsZero() {
+	s.Reports.Events = append(s.Reports.Events, change)
+	if s.Reports.Unreported.History.Add(p.Settings.Claimant.Owner.Name, change, p.Now) && s.Schedule.Flush.IsZero() {
 		s.Schedule.Flush = p.Now.Add(HealFlush)
 	}
 }
 
 // DropFoundAgain forgets the changes that the next reconcile finds again, because no status has them.
 func (s *State) DropFoundAgain() {
-	s.PendingEvents = slices.DeleteFunc(s.PendingEvents, func(change events.Change) bool { return change.Action.Rediscovered() })
-	s.Unreported.History.DropFoundAgain()
+	s.Reports.Events = slices.DeleteFunc(s.Reports.Events, func(change events.Change) bool { return change.Action.Rediscovered() })
+	s.Reports.Unreported.History.DropFoundAgain()
 }
 
 // Unwritten reports whether there are heals that the status is still to count, or edits that it is still to
 // list.
-func (s *State) Unwritten() bool { return s.Unreported.Heals > 0 || s.Unreported.History.Any() }
+func (s *State) Unwritten() bool {
+	return s.Reports.Unreported.Heals > 0 || s.Reports.Unreported.History.Any()
+}
 
 // TakeUnreported returns the results that are about to be written into the status, and removes them: objects may be healed during the write.
 func (s *State) TakeUnreported() Unreported {
-	taken := s.Unreported
+	taken := s.Reports.Unreported
 	taken.due = s.Schedule.Flush
-	s.Unreported, s.Schedule.Flush = Unreported{}, time.Time{}
+	s.Reports.Unreported, s.Schedule.Flush = Unreported{}, time.Time{}
 	return taken
 }
 
 // ReturnUnreported adds the results whose write failed.
 func (s *State) ReturnUnreported(taken Unreported) {
-	if s.Unreported.Heals == 0 {
-		s.Unreported.LastHeal, s.Unreported.HealedAt = taken.LastHeal, taken.HealedAt
+	if s.Reports.Unreported.Heals == 0 {
+		s.Reports.Unreported.LastHeal, s.Reports.Unreported.HealedAt = taken.LastHeal, taken.HealedAt
 	}
-	s.Unreported.Heals += taken.Heals
-	s.Unreported.History = taken.History.And(s.Unreported.History)
+	s.Reports.Unreported.Heals += taken.Heals
+	s.Reports.Unreported.History = taken.History.And(s.Reports.Unreported.History)
 	if at := s.Schedule.Flush; at.IsZero() || !taken.due.IsZero() && taken.due.Before(at) {
 		s.Schedule.Flush = taken.due
 	}

@@ -79,21 +79,21 @@ func (p *Planner) Checkup() {
 	for _, o := range s.Objects.Manifest {
 		d, entry := o.Desired, o.Entry
 		if o.In(v1alpha1.ObjectCompleted) {
-			o.checked = ""
+			o.Seen.checked = ""
 			continue
 		}
 		if entry == nil || entry.UID == "" {
-			o.checked, report.Unknown = "", true // another problem reports that it is not applied
+			o.Seen.checked, report.Unknown = "", true // another problem reports that it is not applied
 			continue
 		}
-		o.checked = entry.Health
+		o.Seen.checked = entry.Health
 		kept, found, synced := p.stored(d.Key)
 		health, known := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(d.ID.GroupKind))
 		known = known && found && synced
-		if o.answer.health != nil && (!known || !o.answer.read && o.observation != observed) {
-			health, known = *o.answer.health, true
+		if o.Seen.answer.health != nil && (!known || !o.Seen.answer.read && o.Seen.observation != observed) {
+			health, known = *o.Seen.answer.health, true
 		} else if known { // the answer may be older: the first event of a watch may show an object that is Current by then, which is no change
-			o.Sighting = Sighting{Exists: true}
+			o.Seen.Sighting = Sighting{Exists: true}
 			entry.Succeeded = trigger.Succeeded(kept)
 		}
 		if known && health.Sensitive { // until it is applied
@@ -105,23 +105,23 @@ func (p *Planner) Checkup() {
 		switch {
 		case !known:
 			report.Unknown = true
-			report.Starting = report.Starting || s.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Starting
+			report.Starting = report.Starting || s.Watching.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Starting
 		case health.Status != kstatus.CurrentStatus:
 			at := health.BlockedAt()
 			ill := Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health, Blocked: !at.IsZero() && !p.Now.Before(at)}
 			report.Ill = append(report.Ill, ill)
-			o.checked = v1alpha1.ObjectInProgress
+			o.Seen.checked = v1alpha1.ObjectInProgress
 			if ill.failed() {
-				o.checked = v1alpha1.ObjectUnhealthy
+				o.Seen.checked = v1alpha1.ObjectUnhealthy
 			}
 		default:
-			o.checked = v1alpha1.ObjectCurrent
+			o.Seen.checked = v1alpha1.ObjectCurrent
 		}
 	}
 	if p.Settings.Watched { // the watches know from now on, and of an object that was read for its health, from its next event on
 		for _, o := range s.Objects.Manifest {
-			if !o.answer.read || !p.healthUnknown(o) {
-				o.answer = healthAnswer{}
+			if !o.Seen.answer.read || !p.healthUnknown(o) {
+				o.Seen.answer = healthAnswer{}
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (p *Planner) Checkup() {
 	s.Health, s.Schedule.health = report, p.Now.Add(healthSpacing)
 	for _, o := range s.Objects.Manifest {
 		if o.Entry != nil {
-			o.Entry.Health = o.checked
+			o.Entry.Health = o.Seen.checked
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (p *Planner) Checkup() {
 // ForgetAnswers forgets the health in answers of the API server, once watches show the objects.
 func (s *Objects) ForgetAnswers() {
 	for _, o := range s.Manifest {
-		o.answer = healthAnswer{}
+		o.Seen.answer = healthAnswer{}
 	}
 }
 
@@ -151,7 +151,7 @@ func (s *Objects) ForgetAnswers() {
 func (p *Planner) RecordHealth(o *Object, live *unstructured.Unstructured) {
 	check := p.Settings.Checks.For(o.ID.GroupKind)
 	health := trigger.CheckHealth(live, check)
-	o.answer = healthAnswer{health: &health, check: check}
+	o.Seen.answer = healthAnswer{health: &health, check: check}
 }
 
 // NoteHealthRead notes the health of an object that was read because its check is new; err is the error of the read.
@@ -160,9 +160,9 @@ func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err
 		p.RecordHealth(o, live)
 	} else {
 		unreadable := &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}
-		o.answer = healthAnswer{health: unreadable, check: p.Settings.Checks.For(o.ID.GroupKind)}
+		o.Seen.answer = healthAnswer{health: unreadable, check: p.Settings.Checks.For(o.ID.GroupKind)}
 	}
-	o.answer.read, o.answer.failed = true, err != nil
+	o.Seen.answer.read, o.Seen.answer.failed = true, err != nil
 }
 
 // NeedsHealth returns the objects that events and answers have left out since they have a check, or another one. They have to be read. One whose
@@ -174,7 +174,7 @@ func (p *Planner) NeedsHealth() (objects []*Object) {
 	for _, o := range p.State.Objects.Manifest {
 		check := p.Settings.Checks.For(o.ID.GroupKind)
 		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
-		if exists && (check != nil || o.answer.check != nil) && p.healthUnknown(o) && (o.answer.health == nil || o.answer.check != check || o.answer.failed && p.Scope.Resync) {
+		if exists && (check != nil || o.Seen.answer.check != nil) && p.healthUnknown(o) && (o.Seen.answer.health == nil || o.Seen.answer.check != check || o.Seen.answer.failed && p.Scope.Resync) {
 			objects = append(objects, o)
 		}
 	}

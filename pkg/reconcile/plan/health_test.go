@@ -73,8 +73,8 @@ func TestHealthInAnswers(t *testing.T) {
 			s := &State{}
 			s.Objects.SetManifest([]*desired.Object{d})
 			o := s.Objects.Track(d.ID)
-			o.Entry, o.observation = fixture.InState(v1alpha1.ObjectApplied, "1"), tt.observation
-			o.answer.health = &trigger.Health{Status: kstatus.InProgressStatus}
+			o.Entry, o.Seen.observation = fixture.InState(v1alpha1.ObjectApplied, "1"), tt.observation
+			o.Seen.answer.health = &trigger.Health{Status: kstatus.InProgressStatus}
 			p := &Planner{Env: &Env{Watches: shown{kept}}, Settings: &Settings{Watched: true}, State: s, Scope: Scope{All: true}}
 			p.Checkup()
 			require.Len(t, s.Health.Ill, tt.ill, tt.reason)

@@ -28,41 +28,56 @@ type Object struct {
 	Problem *object.Failure
 	// Departure is zero while the manifest has the object.
 	Departure Departure
+	Attempts  Attempts
+	Edits     Edits
+	Seen      Seen
+	// Remarks are the warnings for users about the applied object.
+	Remarks Remarks
+	// Turn is the turn of the writer of the object.
+	Turn Turn
+}
+
+// Attempts is the knowledge from attempts to apply or remove an object.
+type Attempts struct {
 	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
 	// MissingRights are the rights that the last failed request may have lacked.
 	MissingRights []access.Right
-	// Drift is set while the object stays as another writer changed it.
-	Drift *Drift
-	// Contention counts the reverts of the last minute, if any.
-	Contention *contention.Tracker
-	// Additions describes the additions of users that stay in the object.
-	Additions string
-	// Remarks are the warnings for users about the applied object.
-	Remarks Remarks
-	// answer is the health in the last answer of the API server; zero if a watch shows it.
-	answer healthAnswer
-	// checked is the health that the last checkup found, which the entry may show later.
-	checked v1alpha1.ObjectHealth
-	// observation is the observation of the applied object by its watch.
-	observation observation
-	// Sighting is the knowledge about the existence of the object.
-	Sighting Sighting
-	// Foreign reports that the object exists, that another client created it, and that its annotation has Vidra leave it as it is.
-	Foreign bool
-	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it was
-	// absent, and nil if it is unsuspected.
-	BackstopSuspect *string
 	// ReleaseAsked reports that its other owner was enqueued to release the object, at the last attempt or at one in a row before.
 	ReleaseAsked bool
 	// LastApply is when the last apply of this process that succeeded began, or zero.
 	LastApply time.Time
 	// Unlisted is the cause to read the object before the next apply, because a failed one of a changed manifest has met an edit; else nil.
 	Unlisted *trigger.Cause
-	// Turn is the turn of the writer of the object.
-	Turn Turn
+}
+
+// Edits is the knowledge about edits of an object by other writers.
+type Edits struct {
+	// Drift is set while the object stays as another writer changed it.
+	Drift *Drift
+	// Contention counts the reverts of the last minute, if any.
+	Contention *contention.Tracker
+	// Additions describes the additions of users that stay in the object.
+	Additions string
 	// Delayed reports that the loop of objects reverts the object, which is contended, at a later time.
 	Delayed bool
+}
+
+// Seen is the knowledge about an object in its cluster.
+type Seen struct {
+	// Sighting is the knowledge about its existence.
+	Sighting Sighting
+	// Foreign reports that the object exists, that another client created it, and that its annotation has Vidra leave it as it is.
+	Foreign bool
+	// BackstopSuspect is the version of the object in which a LIST or the last comparison found it different; empty if it was
+	// absent, and nil if it is unsuspected.
+	BackstopSuspect *string
+	// observation is the observation of the applied object by its watch.
+	observation observation
+	// answer is the health in the last answer of the API server; zero if a watch shows it.
+	answer healthAnswer
+	// checked is the health that the last checkup found, which the entry may show later.
+	checked v1alpha1.ObjectHealth
 }
 
 // Departure is the departure of an object from the manifest.
@@ -102,7 +117,7 @@ func (o *Object) WasSensitive() ownership.Sensitivity {
 
 // unused reports whether nothing is known of the object that a later reconcile needs.
 func (o *Object) unused() bool {
-	return o.Desired == nil && o.Entry == nil && o.Problem == nil && o.Drift == nil && o.Contention == nil && !o.Turn.Healing()
+	return o.Desired == nil && o.Entry == nil && o.Problem == nil && o.Edits.Drift == nil && o.Edits.Contention == nil && !o.Turn.Healing()
 }
 
 // Fail notes a problem of the object.
@@ -117,7 +132,7 @@ func (o *Object) Await(reason, message string) {
 
 // Leave notes that another client created the object, which Vidra leaves as it is.
 func (o *Object) Leave() {
-	o.Problem, o.Refused, o.Drift, o.Entry, o.Unlisted, o.Remarks, o.Foreign = nil, nil, nil, nil, nil, Remarks{Known: true}, true
+	o.Problem, o.Attempts.Refused, o.Edits.Drift, o.Entry, o.Attempts.Unlisted, o.Remarks, o.Seen.Foreign = nil, nil, nil, nil, nil, Remarks{Known: true}, true
 }
 
 // DeletedByVidra reports whether Vidra has deleted the object of the inventory, or was about to: it left the manifest, or spec.force has it created again.

@@ -25,11 +25,11 @@ func TestObjectStateLives(t *testing.T) {
 		kept   bool
 	}{
 		"Nothing":    {"Nothing refers to it.", func(*Object) {}, false},
-		"Health":     {"The health of an object that is gone is of no use.", func(o *Object) { o.answer.health = &trigger.Health{} }, false},
+		"Health":     {"The health of an object that is gone is of no use.", func(o *Object) { o.Seen.answer.health = &trigger.Health{} }, false},
 		"Inventory":  {"It has to be removed.", func(o *Object) { o.Entry = fixture.InState(v1alpha1.ObjectApplied, "1") }, true},
 		"Problem":    {"A condition names it.", func(o *Object) { o.Fail(v1alpha1.ReasonKindUnavailable, "no") }, true},
-		"Drift":      {"Its time has to be kept.", func(o *Object) { o.Drift = &Drift{Decision: policy.Leave(policy.BreakGlass, "", time.Now())} }, true},
-		"Contention": {"The trigger has to be told of its end.", func(o *Object) { o.Contention = contention.New() }, true},
+		"Drift":      {"Its time has to be kept.", func(o *Object) { o.Edits.Drift = &Drift{Decision: policy.Leave(policy.BreakGlass, "", time.Now())} }, true},
+		"Contention": {"The trigger has to be told of its end.", func(o *Object) { o.Edits.Contention = contention.New() }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

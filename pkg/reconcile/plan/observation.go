@@ -18,13 +18,13 @@ const (
 func (p *Planner) NoteApplied(applied []Task) {
 	if !p.Settings.Watched {
 		for o := range p.State.Objects.All() {
-			o.observation = observed
+			o.Seen.observation = observed
 		}
 		return
 	}
 	for _, t := range applied {
 		if t.Why != WhyDrift && t.Known.In(v1alpha1.ObjectApplied) {
-			t.Known.observation = awaited
+			t.Known.Seen.observation = awaited
 		}
 	}
 }
@@ -34,9 +34,9 @@ func (p *Planner) NoteApplied(applied []Task) {
 func (p *Planner) AwaitsWatches() bool {
 	awaits := false
 	for o := range p.State.Objects.All() {
-		if o.observation != observed {
-			o.observation = p.observe(o)
-			awaits = awaits || o.observation == awaited
+		if o.Seen.observation != observed {
+			o.Seen.observation = p.observe(o)
+			awaits = awaits || o.Seen.observation == awaited
 		}
 	}
 	return awaits
@@ -62,7 +62,7 @@ func (p *Planner) observe(o *Object) observation {
 // watch is reported elsewhere.
 func (s *Objects) UnobservedObject() *v1alpha1.ProblemObject {
 	for _, o := range s.Manifest { // in the order of the manifest, so that it stays the same
-		if o.observation == awaited {
+		if o.Seen.observation == awaited {
 			return object.ProblemObject(o.Desired.GVK, o.ID)
 		}
 	}

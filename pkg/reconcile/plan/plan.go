@@ -126,11 +126,11 @@ func Make(in Input) Plan {
 			// watch has missed is reported, too, so the object is read first, and so are the owners of fields that
 			// the manifest may have dropped.
 			switch {
-			case o.Unlisted == nil:
+			case o.Attempts.Unlisted == nil:
 			case drifted:
-				cause = o.Unlisted.Then(cause)
+				cause = o.Attempts.Unlisted.Then(cause)
 			case !cause.Unsure:
-				cause = *o.Unlisted
+				cause = *o.Attempts.Unlisted
 			}
 			cause.Unsure = cause.Unsure || cause.Found == nil && (is.unobserved || is.coOwned)
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyChanged, Cause: cause, Seen: is.seen})
@@ -177,13 +177,13 @@ func (t Task) With(cause trigger.Cause) Task {
 // Done reports whether the loop of objects has applied the changed object of the task since a time.
 func (t Task) Done(since time.Time) bool {
 	o := t.Known
-	return t.Why == WhyChanged && !o.LastApply.Before(since) && o.Entry != nil && o.Entry.Configuration == t.Object.Configuration && o.Problem == nil
+	return t.Why == WhyChanged && !o.Attempts.LastApply.Before(since) && o.Entry != nil && o.Entry.Configuration == t.Object.Configuration && o.Problem == nil
 }
 
 // Settled returns the task without the state of the object that its cause has, if a later apply has reverted that: the object is read before
 // a change of it is reported. now is the time at which causes that no event reported were found.
 func (t Task) Settled(now time.Time) Task {
-	if t.Known.LastApply.After(cmp.Or(t.Cause.Since, now)) && (t.Cause.Deleted || t.Cause.Found != nil) {
+	if t.Known.Attempts.LastApply.After(cmp.Or(t.Cause.Since, now)) && (t.Cause.Deleted || t.Cause.Found != nil) {
 		t.Cause.Deleted, t.Cause.Succeeded, t.Cause.Found, t.Cause.Unsure = false, false, nil, true
 	}
 	return t

@@ -163,7 +163,7 @@ func TestMakePlan(t *testing.T) {
 		"ChangedAgain": {
 			reason: "The apply before failed, and has met an edit.",
 			in: in(inOrder(), func(p *Input) {
-				p.manifest[1].Unlisted = &trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}
+				p.manifest[1].Attempts.Unlisted = &trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}
 				expecting(b, preconditions{changed: true})(p)
 			}),
 			apply: []Task{{Object: b, Why: WhyChanged, Cause: trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}}},
@@ -171,7 +171,7 @@ func TestMakePlan(t *testing.T) {
 		"ChangedAndEditedAgain": {
 			reason: "The object is as the later edit left it, since the first one.",
 			in: in(inOrder(), func(p *Input) {
-				p.manifest[1].Unlisted = &trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}
+				p.manifest[1].Attempts.Unlisted = &trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.Key: {Deleted: true, Since: time.Unix(2, 0)}}
 				expecting(b, preconditions{changed: true})(p)
 			}),

@@ -26,13 +26,19 @@ type Planner struct {
 	Terminating func(ctx context.Context, namespace string) bool
 
 	Now time.Time
-	// Causes were taken from the trigger; PendingDrift is requeued.
-	Causes       trigger.Causes
-	PendingDrift map[trigger.ObjectKey]trigger.Cause
+	// Causes were taken from the trigger.
+	Causes trigger.Causes
 	// Scope is the scope of this reconcile.
 	Scope Scope
 	// First reports that this process considers the objects for the first time.
-	First bool
+	First    bool
+	Findings Findings
+}
+
+// Findings are the findings of a reconcile until its end.
+type Findings struct {
+	// PendingDrift are the causes that are requeued.
+	PendingDrift map[trigger.ObjectKey]trigger.Cause
 	// SkippedBefore are the objects whose difference has stayed until this reconcile.
 	SkippedBefore map[object.Identity]*Drift
 	// Waits reports that work waits while the VidraResource is suspended.

@@ -37,7 +37,7 @@ func (s *State) ObjectProblems(pending map[trigger.ObjectKey]trigger.Cause) []v1
 			if ready {
 				drift.Conditions = append(drift.Conditions, v1alpha1.ConditionReady)
 			}
-			ends := ready && o.Drift != nil && !o.Drift.Decision.Until.IsZero() || !ready && unreverted
+			ends := ready && o.Edits.Drift != nil && !o.Edits.Drift.Decision.Until.IsZero() || !ready && unreverted
 			drift.Transient = ends && reason == v1alpha1.ReasonDriftDetected
 			all = append(all, drift)
 		}
@@ -52,17 +52,17 @@ func (o *Object) drifted(pending bool) (reason, message string, ready bool) {
 	switch {
 	case o.Desired == nil:
 		return "", "", false
-	case o.Contention.Contended() && !left:
-		ready = o.Problem == nil && o.In(v1alpha1.ObjectContended) && o.Contention.Delays()
-		return v1alpha1.ReasonDriftContended, o.Contention.Text, ready
-	case left && o.Drift != nil && !o.Drift.Unobserved:
-		return v1alpha1.ReasonDriftDetected, o.Drift.Text(), true
+	case o.Edits.Contention.Contended() && !left:
+		ready = o.Problem == nil && o.In(v1alpha1.ObjectContended) && o.Edits.Contention.Delays()
+		return v1alpha1.ReasonDriftContended, o.Edits.Contention.Text, ready
+	case left && o.Edits.Drift != nil && !o.Edits.Drift.Unobserved:
+		return v1alpha1.ReasonDriftDetected, o.Edits.Drift.Text(), true
 	case left:
 		return v1alpha1.ReasonDriftDetected, "it was changed, and is not reverted", true
 	case pending:
 		return v1alpha1.ReasonDriftDetected, "changed and not reverted yet", false
-	case o.Additions != "":
-		return v1alpha1.ReasonDriftDetected, o.Additions, false
+	case o.Edits.Additions != "":
+		return v1alpha1.ReasonDriftDetected, o.Edits.Additions, false
 	}
 	return "", "", false
 }

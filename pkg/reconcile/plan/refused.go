@@ -92,12 +92,12 @@ func (p *Planner) NoteDeleting(o *Object, key trigger.ObjectKey, version string,
 		r.configuration = o.Desired.Configuration
 	}
 	r.evidence = evidence{object: trigger.EvidenceOfVersion(version), shown: true}
-	o.Refused = r
+	o.Attempts.Refused = r
 }
 
 func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration string, err error) {
-	before := o.Refused
-	o.Refused = nil
+	before := o.Attempts.Refused
+	o.Attempts.Refused = nil
 	r := &Refused{key: key, configuration: configuration, removal: o.Desired == nil}
 	switch conflict, refusal, occupied := new(owners.Conflict), new(owners.Refusal), new(owners.Occupied); {
 	case errors.As(err, &conflict):
@@ -120,7 +120,7 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 		before.evidence == r.evidence && slices.Equal(before.obstacles, r.obstacles) { // the states of two obstacles may be equal
 		r.attempts, r.since = before.attempts+1, before.since
 	}
-	o.Refused = r
+	o.Attempts.Refused = r
 }
 
 // occupying selects the changes of an object in a container that may end its stay, or the stay of the container: a Lease is written each second, and an
@@ -195,7 +195,7 @@ func (p *Planner) evidenceOf(r *Refused) (now evidence) {
 
 // rests reports whether the last attempt would be refused again, as far as is known, so that the next one waits for a change.
 func (p *Planner) rests(o *Object) bool {
-	r := o.Refused
+	r := o.Attempts.Refused
 	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration || !o.Problem.Until.IsZero() && !p.Now.Before(o.Problem.Until) {
 		return false
 	}
@@ -225,7 +225,7 @@ func (p *Planner) RestRemovals(ids []object.Identity) []object.Identity {
 
 // StillDeleting reports whether an object whose deletion was accepted is as it was when it was read last.
 func (p *Planner) StillDeleting(o *Object) bool {
-	return o.Refused != nil && o.Refused.deleting && p.refusalStands(o)
+	return o.Attempts.Refused != nil && o.Attempts.Refused.deleting && p.refusalStands(o)
 }
 
 // AwaitRefused has the VidraResource enqueued when an object with a refused apply or removal changes, or an obstacle of it,
@@ -240,7 +240,7 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 	}
 	changed, delay := false, time.Duration(0)
 	for o := range p.State.Objects.All() {
-		r := o.Refused
+		r := o.Attempts.Refused
 		if o.Problem == nil || r == nil {
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 // Suspects reports whether the backstop has suspects.
 func (s *Objects) Suspects() bool {
 	for o := range s.All() {
-		if o.BackstopSuspect != nil {
+		if o.Seen.BackstopSuspect != nil {
 			return true
 		}
 	}
@@ -177,7 +177,7 @@ func (p *Planner) Wakes(e Ending) []Wake {
 		}
 	}
 	before := Watched(s.Status, p.VR.Generation)
-	for _, status := range slices.Concat(slices.Collect(maps.Values(s.Watches)), slices.Collect(maps.Values(s.FailingSources))) {
+	for _, status := range slices.Concat(slices.Collect(maps.Values(s.Watching.Watches)), slices.Collect(maps.Values(s.Watching.FailingSources))) {
 		if Tolerable(status, before, p.Now) {
 			wakes = append(wakes, Wake{status.Since.Add(WatchGrace), wakeWatch})
 		}
@@ -194,18 +194,18 @@ func (p *Planner) objectWakes() []Wake {
 		wakes = append(wakes, Wake{s.Schedule.Suspects, wakeSuspects})
 	}
 	for o := range s.Objects.All() {
-		if o.Drift != nil {
-			wakes = append(wakes, Wake{o.Drift.Decision.Until, wakeExemption})
+		if o.Edits.Drift != nil {
+			wakes = append(wakes, Wake{o.Edits.Drift.Decision.Until, wakeExemption})
 		}
 		if o.Problem != nil {
 			wakes = append(wakes, Wake{o.Problem.Until, wakeProblem})
 		}
 		switch {
-		case o.Desired == nil || !o.Contention.Contended():
+		case o.Desired == nil || !o.Edits.Contention.Contended():
 		case p.held(o):
-			wakes = append(wakes, Wake{o.Contention.NotBefore, wakeContention})
+			wakes = append(wakes, Wake{o.Edits.Contention.NotBefore, wakeContention})
 		default:
-			wakes = append(wakes, Wake{o.Contention.LastHeal.Add(contention.Window + time.Second), wakeContention})
+			wakes = append(wakes, Wake{o.Edits.Contention.LastHeal.Add(contention.Window + time.Second), wakeContention})
 		}
 	}
 	return wakes
@@ -224,13 +224,13 @@ func (s *Objects) ProblemsUntil() (first time.Time) {
 // Failed reports whether something is left to be retried. A delayed revert has a time of its own, and a lasting refusal is
 // retried only after a change.
 func (p *Planner) Failed(e Ending) bool {
-	pending, failed, kept := len(p.PendingDrift), false, false
+	pending, failed, kept := len(p.Findings.PendingDrift), false, false
 	for o := range p.State.Objects.All() {
 		rests := p.rests(o)
 		failed = failed || o.Problem != nil && !o.Problem.Awaited && !rests
 		kept = kept || o.Problem != nil && strings.HasPrefix(o.Problem.Message, removedWhenApplied)
 		if o.Desired != nil && (rests || p.held(o)) {
-			if _, waits := p.PendingDrift[o.Desired.Key]; waits {
+			if _, waits := p.Findings.PendingDrift[o.Desired.Key]; waits {
 				pending--
 			}
 		}

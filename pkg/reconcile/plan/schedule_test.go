@@ -29,12 +29,13 @@ func TestNoAppointmentIsKeptTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &Planner{
-				VR: &v1alpha1.VidraResource{}, Now: now, PendingDrift: map[trigger.ObjectKey]trigger.Cause{d.Key: {}},
+				VR: &v1alpha1.VidraResource{}, Now: now, Findings: Findings{PendingDrift: map[trigger.ObjectKey]trigger.Cause{d.Key: {}}},
 				State: &State{Schedule: Schedule{Resync: now.Add(time.Hour)}, Health: &HealthReport{Ill: []Illness{{
 					Health: trigger.Health{Status: kstatus.TerminatingStatus, WaitsSince: now.Add(-2 * ending.Grace).Unix()}, // as of the last check
 				}}}, Objects: Objects{Manifest: []*Object{{
-					ID: id, Desired: d, Drift: &Drift{Decision: policy.Leave(policy.BreakGlass, "", now.Add(-time.Second))},
-					Contention: &contention.Tracker{Began: now, LastHeal: now.Add(-2 * contention.Window), NotBefore: now.Add(-time.Second)},
+					ID: id, Desired: d, Edits: Edits{Drift: &Drift{Decision: policy.Leave(policy.BreakGlass, "", now.Add(-time.Second))},
+						Contention: &contention.Tracker{Began: now, LastHeal: now.Add(-2 * contention.Window), NotBefore: now.Add(-time.Second)},
+					},
 				}}}},
 			}
 			p.State.Schedule.Attempted(p.Failed(o), o.All, now)

@@ -23,10 +23,8 @@ type Scope struct {
 
 // ScopeInput are the facts that a scope is decided from.
 type ScopeInput struct {
-	Now time.Time
-	// Generation is the generation of the spec, Read the generation that was read last, and Observed the
-	// generation in the status.
-	Generation, Read, Observed int64
+	Now         time.Time
+	Generations Generations
 	// Finalizing reports that all objects are removed or released.
 	Finalizing bool
 	// SourcesChanged reports that a source of the manifest has changed; SourcesUnknown, that
@@ -43,17 +41,20 @@ type ScopeInput struct {
 	ComparesObjects, HasSuspects bool
 }
 
+// Generations are generations of a VidraResource: of its spec, of the one that was read last, and of the one in its status.
+type Generations struct{ Spec, Read, Observed int64 }
+
 // DecideScope returns the work of a reconcile.
 func DecideScope(in ScopeInput) Scope {
 	var s Scope
 	due := func(at time.Time) bool { return !in.Now.Before(at) }
-	respecified := in.Read != in.Generation
+	respecified := in.Generations.Read != in.Generations.Spec
 	s.Resync = respecified || due(in.Schedule.Resync)
 	s.Sources = in.SourcesChanged || in.SourcesUnknown && s.Resync
 	s.Changed = respecified || s.Sources
 	s.Retry = s.Resync || in.Causes.All || in.Reread || in.Schedule.retryDue(in.Now)
 
-	heldBack := in.Observed != in.Generation
+	heldBack := in.Generations.Observed != in.Generations.Spec
 	retries := s.Retry && !in.Schedule.Retry.IsZero()
 	// An uncaused reconcile considers all, except one that only reports reverts.
 	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !in.Causes.Report && !in.Schedule.FlushDue(in.Now)

@@ -25,8 +25,8 @@ func TestDecideScope(t *testing.T) {
 		"All":        {"A cause may be all objects.", func(in *ScopeInput) { in.Causes.All = true }, Scope{All: true, Retry: true}},
 		"Gone":       {"What waited for the end of an object goes on.", func(in *ScopeInput) { in.Causes.Gone = true }, Scope{All: true, Retry: true}},
 		"Health":     {"The health of an object is no reason to apply.", func(in *ScopeInput) { in.Causes = trigger.Causes{Health: true} }, Scope{Retry: true}},
-		"Spec":       {"Another generation changes all.", func(in *ScopeInput) { in.Generation = 2 }, Scope{All: true, Changed: true, Resync: true, Retry: true}},
-		"HeldBack":   {"What was held back under this generation is done.", func(in *ScopeInput) { in.Observed = 0 }, Scope{All: true, Retry: true}},
+		"Spec":       {"Another generation changes all.", func(in *ScopeInput) { in.Generations.Spec = 2 }, Scope{All: true, Changed: true, Resync: true, Retry: true}},
+		"HeldBack":   {"What was held back under this generation is done.", func(in *ScopeInput) { in.Generations.Observed = 0 }, Scope{All: true, Retry: true}},
 		"Resync":     {"Its time has come.", func(in *ScopeInput) { in.Schedule.Resync = now }, Scope{All: true, Resync: true, Retry: true}},
 		"Source":     {"A source is read again at once.", func(in *ScopeInput) { in.SourcesChanged = true }, Scope{Changed: true, Sources: true, Retry: true}},
 		"Unwatched":  {"A source without a watch is not read for an edit.", func(in *ScopeInput) { in.SourcesUnknown = true }, Scope{Retry: true}},
@@ -83,7 +83,7 @@ func TestDecideScope(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := ScopeInput{Now: now, Generation: 1, Read: 1, Observed: 1, Causes: edit, Schedule: Schedule{Resync: future}}
+			in := ScopeInput{Now: now, Generations: Generations{Spec: 1, Read: 1, Observed: 1}, Causes: edit, Schedule: Schedule{Resync: future}}
 			in.Causes.Objects = edit.Objects
 			tc.change(&in)
 			require.Equal(t, tc.want, DecideScope(in), tc.reason)

@@ -55,7 +55,7 @@ func (s *State) unseal(o *Object) {
 func (s *State) seal(o *Object) v1alpha1.ManagedResourceStatus {
 	e := o.Entry
 	if o.Sealed == nil {
-		if o.ID.GroupKind != object.SecretKind && !e.Sensitive && (o.Desired == nil || !o.Desired.Withholds) {
+		if o.ID.GroupKind != object.SecretKind && !e.Sensitive && (o.Desired == nil || !o.Desired.Secrecy.Withholds) {
 			return *e
 		}
 		o.Sealed = &SealedEntry{}

@@ -37,8 +37,8 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 		d := o.Desired
 		heals := (o.Turn.Healing() || healed[d.Key]) && !p.State.Inherited.Unjudged // otherwise the status would lose the additions in it that stay
 		obj, found, synced := p.stored(d.Key)
-		left := o.Drift != nil && !o.Drift.Unobserved && p.Settings.Watched
-		unlabelled := left && !o.Drift.Deleted && synced && !found
+		left := o.Edits.Drift != nil && !o.Edits.Drift.Unobserved && p.Settings.Watched
+		unlabelled := left && !o.Edits.Drift.Deleted && synced && !found
 		if _, seen := causes[d.Key]; seen || heals || left && !(unlabelled && p.Scope.Resync) {
 			continue // its events report what becomes of it, unless it has lost its label
 		}
@@ -114,16 +114,16 @@ func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Ca
 	d := o.Desired
 	kept, _, synced := p.stored(d.Key)
 	return preconditions{
-		changed:     (!d.Apply.Leaves() || o.In(v1alpha1.ObjectCompleted)) && p.changedSince(o.Entry, d),
+		changed:     (!d.Lifetime.Apply.Leaves() || o.In(v1alpha1.ObjectCompleted)) && p.changedSince(o.Entry, d),
 		unobserved:  !synced,
 		coOwned:     trigger.CoOwned(kept),
 		terminating: p.Terminating(ctx, d.ID.Namespace),
-		gone:        p.State.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Pending,
+		gone:        p.State.Watching.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Pending,
 		held:        o.Problem != nil && (!p.Scope.Retry || p.refusalStands(o)),
 		contended:   p.held(o),
 		completes:   o.Completes(cause),
 		decision:    p.decide(o),
-		seen:        p.SkippedBefore[o.ID].seen(o.Entry),
+		seen:        p.Findings.SkippedBefore[o.ID].seen(o.Entry),
 	}
 }
 
@@ -141,7 +141,7 @@ var waitReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonDependencyNo
 
 // postpone notes that a newer manifest of the object waits. The report of a difference that another writer made stays.
 func (o *Object) postpone(reason, message string) {
-	if o.Drift == nil || !o.In(v1alpha1.ObjectDrifted) {
+	if o.Edits.Drift == nil || !o.In(v1alpha1.ObjectDrifted) {
 		o.Await(reason, message)
 	}
 }
@@ -153,7 +153,7 @@ func (o *Object) Postponed() bool {
 
 // comparesWaiting reports whether an object whose newer manifest waits is compared: it was changed, now or before.
 func (p *Planner) comparesWaiting(t Task) bool {
-	return t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil || p.SkippedBefore[t.Known.ID] != nil)
+	return t.Why == WhyChanged && (t.Cause.Deleted || t.Cause.Found != nil || p.Findings.SkippedBefore[t.Known.ID] != nil)
 }
 
 // HoldBack takes from a plan the work that waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
@@ -165,7 +165,7 @@ func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 			now = append(now, t)
 			continue
 		}
-		if t.Known.Foreign { // there is nothing to apply
+		if t.Known.Seen.Foreign { // there is nothing to apply
 			continue
 		}
 		waits = true
@@ -180,7 +180,7 @@ func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
 		p.State.Objects.ByID[id].Await(why.Reason, "is not removed yet")
 	}
 	todo.Apply, todo.Prune = now, nil
-	p.Waits = p.Waits || waits
+	p.Findings.Waits = p.Findings.Waits || waits
 	return todo, waits
 }
 
@@ -196,7 +196,7 @@ func (p *Planner) Suspend(todo Plan) Plan {
 			reported = append(reported, t)
 			continue
 		}
-		p.Waits = true
+		p.Findings.Waits = true
 		t.Known.postpone(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
 		if p.comparesWaiting(t) {
 			t.Why, t.Decision = WhyDrift, p.decide(t.Known)
@@ -204,7 +204,7 @@ func (p *Planner) Suspend(todo Plan) Plan {
 		}
 	}
 	for _, id := range todo.Prune {
-		p.Waits = true
+		p.Findings.Waits = true
 		p.State.Objects.ByID[id].Await(v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true")
 	}
 	todo.Apply, todo.Prune = reported, nil

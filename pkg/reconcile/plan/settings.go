@@ -2,6 +2,7 @@ package plan
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,7 +53,7 @@ func (a Additions) Undo(o *desired.Object, manager string, known ownership.Discl
 		Manager: manager, Prefix: v1alpha1.FieldManagerPrefix, Configuration: o.Unstructured().Object,
 		BeforeKnown: true, Scope: ownership.Everything, Known: known,
 		Keep: func(manager string, path []string) bool {
-			return !a.Tools.Has(manager) || ownership.KeptAddition(path) || o.Exemptions.Exempts(manager, path)
+			return !a.Tools.Has(manager) || ownership.KeptAddition(path) || o.Rules.Exemptions.Exempts(manager, path)
 		},
 	}
 }
@@ -79,10 +80,7 @@ type Settings struct {
 	Force bool
 	// UnmanagedContents is the policy for unmanaged objects in a container that is to be deleted.
 	UnmanagedContents v1alpha1.UnmanagedContents
-	// MaxBreakGlass is how long break-glass annotations exempt an object at most.
-	MaxBreakGlass time.Duration
-	// GlassRoom is how many more objects may get an answer to such annotations.
-	GlassRoom func() *BreakGlassRoom
+	BreakGlass        BreakGlassSettings
 	// Additions is the policy for additions of users to the objects.
 	Additions Additions
 	// Tools are the field managers of the clients that users work with.
@@ -95,6 +93,14 @@ type Settings struct {
 	Watched bool
 	// Allowed is the part of the destination that Vidra may use. It is known when that is connected.
 	Allowed cluster.Scope
+}
+
+// BreakGlassSettings are the settings for break-glass annotations.
+type BreakGlassSettings struct {
+	// Max is how long they exempt an object at most.
+	Max time.Duration
+	// Room is how many more objects may get an answer to them.
+	Room func() *atomic.Int64
 }
 
 // Adoption is an existing, unmanaged object, with the fields that its adoption would change. adopted is the answer

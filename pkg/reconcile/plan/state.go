@@ -30,12 +30,7 @@ type State struct {
 	Status v1alpha1.VidraResourceStatus
 	// Inherited is the drift that the status had when the state was made.
 	Inherited Inherited
-	// Provenance is the origin of the applied objects.
-	Provenance Provenance
-	// Destination is the present destination; Former has the kubeconfig before, and is in the status until the cluster of Destination is known.
-	Destination, Former Destination
-	// Emptied reports that the inventory in the status belongs to another cluster.
-	Emptied bool
+	Origin    Origin
 	// Keys seal the digests of sensitive objects in the status.
 	Keys seal.Keys
 
@@ -43,23 +38,46 @@ type State struct {
 	Read Read
 	// Objects are the states of all objects.
 	Objects Objects
-	// Unmatched are the ignore rules that match nothing.
-	Unmatched []string
-	// NearLimit reports that the VidraResource takes most of the bytes that it may have.
-	NearLimit bool
+	Remarks SpecRemarks
 
-	// Watches are the states of the watches at the last reconcile of all objects.
-	Watches map[watchregistry.Key]watchregistry.Status
-	// FailingSources are the states of the watches of spec.manifestFrom that fail, by the names of the sources.
-	FailingSources map[string]watchregistry.Status
+	Watching Watching
 	// Health is the known health of the objects; nil if it is unknown.
 	Health *HealthReport
 	// Schedule is when there is something to do without a cause.
 	Schedule Schedule
+	Reports  Reports
+}
 
-	// PendingEvents are the changes that Events are still to report.
-	PendingEvents []events.Change
-	Unreported    Unreported
+// Origin is the origin of the applied objects, and their destination.
+type Origin struct {
+	Provenance Provenance
+	// Destination is the present destination; Former has the kubeconfig before, and is in the status until the cluster of Destination is known.
+	Destination, Former Destination
+	// Emptied reports that the inventory in the status belongs to another cluster.
+	Emptied bool
+}
+
+// SpecRemarks are warnings for users about a VidraResource, which change nothing.
+type SpecRemarks struct {
+	// Unmatched are the ignore rules that match nothing.
+	Unmatched []string
+	// NearLimit reports that the VidraResource takes most of the bytes that it may have.
+	NearLimit bool
+}
+
+// Watching has the states of the watches of a VidraResource.
+type Watching struct {
+	// Watches are the states of the watches at the last reconcile of all objects.
+	Watches map[watchregistry.Key]watchregistry.Status
+	// FailingSources are the states of the watches of spec.manifestFrom that fail, by the names of the sources.
+	FailingSources map[string]watchregistry.Status
+}
+
+// Reports are the results that are still to be reported.
+type Reports struct {
+	// Events are the changes that Events are still to report.
+	Events     []events.Change
+	Unreported Unreported
 }
 
 // Read is an attempt to read the manifest.
@@ -106,8 +124,9 @@ type Unreported struct {
 func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 	s := State{
 		UID: vr.UID, Keys: keys, Status: *vr.Status.DeepCopy(), Inherited: inherited(vr.Status),
-		Provenance:  Provenance{Shards: vr.Status.Shards, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Sources: slices.Clone(vr.Status.Source)},
-		Destination: Destination{Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID},
+		Origin: Origin{Provenance: Provenance{Shards: vr.Status.Shards, AppliedAs: vr.Status.AppliedAs.DeepCopy(), Sources: slices.Clone(vr.Status.Source)},
+			Destination: Destination{Kubeconfig: vr.Status.KubeconfigDigest, ClusterUID: vr.Status.ClusterUID},
+		},
 	}
 	for i := range s.Status.ManagedResources {
 		entry := s.Status.ManagedResources[i]
@@ -115,10 +134,10 @@ func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 		o.Entry = &entry
 		s.unseal(o)
 		if breakglass.Exempts(entry.BreakGlass, time.Now()) {
-			o.Drift = &Drift{Decision: policy.Exempted(entry.BreakGlass), Unobserved: true}
+			o.Edits.Drift = &Drift{Decision: policy.Exempted(entry.BreakGlass), Unobserved: true}
 		}
 		if entry.State == v1alpha1.ObjectContended {
-			o.Contention = contention.Restored(time.Now())
+			o.Edits.Contention = contention.Restored(time.Now())
 		}
 	}
 	return s
@@ -126,7 +145,7 @@ func NewState(vr *v1alpha1.VidraResource, keys seal.Keys) State {
 
 // Empty forgets all objects, which are in another cluster. The manifest has to be read again.
 func (s *State) Empty() {
-	s.Objects, s.Read.Generation, s.Health, s.Emptied = Objects{}, 0, nil, true
+	s.Objects, s.Read.Generation, s.Health, s.Origin.Emptied = Objects{}, 0, nil, true
 }
 
 // SetAccount notes the account, as NAMESPACE/NAME, that a generation of the spec names, with the manifest of that generation; empty for
@@ -134,14 +153,14 @@ func (s *State) Empty() {
 // the manifest, where the present account may not. The author of the write could use both accounts, as config/restricted
 // requires. The author of a later write need not, so an object that leaves with that is not removed as the former account.
 func (s *State) SetAccount(account string, generation int64) {
-	was := s.Provenance.AppliedAs
+	was := s.Origin.Provenance.AppliedAs
 	for _, o := range s.Objects.Manifest {
 		if o.Entry != nil {
 			o.Entry.RemoveAs = ""
 		}
 	}
-	if s.Provenance.AppliedAs = nil; account != "" {
-		s.Provenance.AppliedAs = &v1alpha1.AppliedAsStatus{ServiceAccount: account, Generation: generation}
+	if s.Origin.Provenance.AppliedAs = nil; account != "" {
+		s.Origin.Provenance.AppliedAs = &v1alpha1.AppliedAsStatus{ServiceAccount: account, Generation: generation}
 	}
 	if was == nil || was.ServiceAccount == account || generation > was.Generation+1 {
 		return

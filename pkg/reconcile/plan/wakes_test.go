@@ -20,7 +20,7 @@ func TestWakesOutliveAReconcileOfSomeObjects(t *testing.T) {
 	for want, prepare := range map[string]func(p *Planner, o *Object){
 		wakeHealth: func(p *Planner, o *Object) { // the status names another object
 			p.State.Health, p.State.Schedule.health = &HealthReport{Ill: []Illness{{}}}, p.Now.Add(healthSpacing)
-			o.answer.health, o.observation = &trigger.Health{Status: "InProgress"}, awaited
+			o.Seen.answer.health, o.Seen.observation = &trigger.Health{Status: "InProgress"}, awaited
 			p.Checkup()
 		},
 		wakeDigest: func(p *Planner, o *Object) {

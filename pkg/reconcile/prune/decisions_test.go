@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,8 +141,8 @@ func reading(r *requests) *Remover {
 		Claimant: a.Applier.Settings.Claimant, Index: a.Applier.Index, VidraResources: &fixture.CacheOf{},
 		MayTake: func(context.Context, *v1alpha1.VidraResource, trigger.ObjectKey) (bool, error) { return true, nil },
 	}
-	a.Applier.Settings.MaxBreakGlass = time.Hour
-	a.Applier.Settings.GlassRoom = sync.OnceValue(func() *plan.BreakGlassRoom { return plan.NewBreakGlassRoom(nil) })
+	a.Applier.Settings.BreakGlass.Max = time.Hour
+	a.Applier.Settings.BreakGlass.Room = sync.OnceValue(func() *atomic.Int64 { return plan.NewBreakGlassRoom(nil) })
 	a.exclusions = &exclusions{wanted: map[types.UID]bool{}, stayed: map[object.Identity]stayed{}}
 	a.Replaced = func() bool { return false }
 	a.stale = func() error { return nil }

@@ -105,7 +105,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		if o.Departure.KindGoneSince.IsZero() {
 			o.Departure.KindGoneSince = a.Plan.Now
 		}
-		o.Refused = nil
+		o.Attempts.Refused = nil
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
 	case outOfScope:
@@ -128,7 +128,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		}
 		// An exemption has an end; a move may end before its time.
 		o.Problem.Awaited, o.Problem.Until = done.decision.Reason == policy.Exempt, done.decision.Until
-		o.Refused = nil
+		o.Attempts.Refused = nil
 		return
 	case failed, deletionFailed:
 		if entry.State != v1alpha1.ObjectDeleting { // it stays so
@@ -152,7 +152,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		case beingDeleted, blocked:
 			a.Plan.NoteDeleting(o, done.key, done.version, done.blockedAt)
 		case deleted:
-			o.Refused = nil
+			o.Attempts.Refused = nil
 		}
 		return
 	case unmanaged:
@@ -168,5 +168,5 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 	if change.Note = o.Departure.Note; change.Action != "" {
 		a.Plan.Note(change)
 	}
-	o.Entry, o.Problem, o.Refused, o.Departure.KindGoneSince, o.Departure.Note = nil, nil, nil, time.Time{}, ""
+	o.Entry, o.Problem, o.Attempts.Refused, o.Departure.KindGoneSince, o.Departure.Note = nil, nil, nil, time.Time{}, ""
 }

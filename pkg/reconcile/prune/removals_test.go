@@ -137,7 +137,7 @@ func TestRecordRemoval(t *testing.T) {
 		"GoneWithNamespace":   {reason: "The rights in the Namespace were deleted with it.", before: deleting, done: removal{end: goneWithNamespace, err: forbidden}, want: want{action: events.Pruned}},
 
 		"KindUnserved": {
-			reason: "The kind may be served soon.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: removal{end: kindUnserved, key: pageKey},
+			reason: "The kind may be served soon.", before: func(o *plan.Object) { o.Attempts.Refused = &plan.Refused{} }, done: removal{end: kindUnserved, key: pageKey},
 			want: want{state: pending, problem: progress("is being removed, but its kind is not served at present"), gone: now},
 		},
 		"KindStaysUnserved": {
@@ -171,7 +171,7 @@ func TestRecordRemoval(t *testing.T) {
 			want: want{state: pending, problem: progress("is not removed"), refused: true},
 		},
 		"Exempt": {
-			reason: "The exemption has an end.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} },
+			reason: "The exemption has an end.", before: func(o *plan.Object) { o.Attempts.Refused = &plan.Refused{} },
 			done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now.Add(time.Hour))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is exempt", Awaited: true, Until: now.Add(time.Hour)}},
 		},
@@ -206,7 +206,7 @@ func TestRecordRemoval(t *testing.T) {
 		},
 
 		"Deleted": {
-			reason: "The deletion was accepted a moment ago.", before: func(o *plan.Object) { o.Refused = &plan.Refused{} }, done: removal{end: deleted, key: pageKey},
+			reason: "The deletion was accepted a moment ago.", before: func(o *plan.Object) { o.Attempts.Refused = &plan.Refused{} }, done: removal{end: deleted, key: pageKey},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"DeletedWithFinalizers": {
@@ -227,7 +227,7 @@ func TestRecordRemoval(t *testing.T) {
 		"Unread": {
 			reason: "Its watch shows it as it was read last.", before: func(o *plan.Object) {
 				deleting(o)
-				o.Refused = &plan.Refused{}
+				o.Attempts.Refused = &plan.Refused{}
 				o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for its finalizers (a)")
 			},
 			done: removal{end: stillThere},
@@ -259,12 +259,12 @@ func TestRecordRemoval(t *testing.T) {
 			if got.problem, got.gone, got.left, got.received = o.Problem, o.Departure.KindGoneSince, o.Departure.At, o.Departure.Received; o.Entry != nil {
 				got.state = o.Entry.State
 			}
-			got.refused, got.missing = o.Refused != nil, o.MissingRights != nil
-			for _, change := range a.Plan.State.PendingEvents {
+			got.refused, got.missing = o.Attempts.Refused != nil, o.Attempts.MissingRights != nil
+			for _, change := range a.Plan.State.Reports.Events {
 				require.Equal(t, "page", change.Object.Name)
 				got.action, got.note = change.Action, change.Note
 			}
-			require.LessOrEqual(t, len(a.Plan.State.PendingEvents), 1)
+			require.LessOrEqual(t, len(a.Plan.State.Reports.Events), 1)
 			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
@@ -301,7 +301,7 @@ func TestRemovedWhenGone(t *testing.T) {
 			entry.State, entry.UID = tc.state, tc.uid
 			a.recordRemoval(o, tc.done)
 			var told []events.Action
-			for _, change := range a.Plan.State.PendingEvents {
+			for _, change := range a.Plan.State.Reports.Events {
 				told = append(told, change.Action)
 			}
 			require.Equal(t, tc.told, told, tc.reason)
@@ -362,8 +362,8 @@ func TestRecordedAnswer(t *testing.T) {
 	a.recordRemoval(o, removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now), glass: breakglass.Answer{Seen: true, Status: answer}})
 	require.Equal(t, answer, o.Entry.BreakGlass)
 	require.Empty(t, o.Departure.Note, "the Event about its removal is still to come")
-	require.Len(t, a.Plan.State.PendingEvents, 1)
-	require.Equal(t, events.Answered, a.Plan.State.PendingEvents[0].Action)
+	require.Len(t, a.Plan.State.Reports.Events, 1)
+	require.Equal(t, events.Answered, a.Plan.State.Reports.Events[0].Action)
 }
 
 // TestAdvice: a refusal for lack of a right names the account, the rights and the place.
@@ -546,11 +546,11 @@ func TestStillThereUnread(t *testing.T) {
 	t.Parallel()
 	a := remover(page)
 	o := a.Plan.State.Objects.ByID[page]
-	o.Entry.State, o.Refused = v1alpha1.ObjectDeleting, &plan.Refused{}
+	o.Entry.State, o.Attempts.Refused = v1alpha1.ObjectDeleting, &plan.Refused{}
 	a.Applier.Settings.Watched, a.Plan.Env.Watches = true, watched{found: true, synced: true}
 	a.Prune(t.Context(), []object.Identity{page})
 	require.True(t, o.In(v1alpha1.ObjectDeleting))
-	require.NotNil(t, o.Refused)
+	require.NotNil(t, o.Attempts.Refused)
 }
 
 // TestStaleSince: an answer counts for a second, whether it is an error or none.

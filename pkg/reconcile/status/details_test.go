@@ -29,15 +29,16 @@ func TestDetails(t *testing.T) {
 	t.Parallel()
 	entries := inventory(3, func(int) v1alpha1.ObjectHealth { return v1alpha1.ObjectCurrent })
 	id := func(i int) object.Identity { return object.IdentityOf(&entries[i]) }
-	o := Outcome{watched: true, now: time.Now(), entries: entries, objects: []v1alpha1.Problem{
+	o := Outcome{spec: specFacts{watched: true}, now: time.Now(), objects: objectFacts{entries: entries, problems: []v1alpha1.Problem{
 		wrong(id(1), v1alpha1.ReasonDriftDetected, "it was changed"), wrong(id(1), v1alpha1.ReasonApplyFailed, "no"),
 		wrong(id(2), v1alpha1.ReasonApplyFailed, strings.Repeat("x", 2*v1alpha1.MaxObjectMessage)),
+	},
 	}}
 	after := Summarize(v1alpha1.VidraResourceStatus{}, o)
 	require.Empty(t, after.ManagedResources[0].Message)
 	require.Equal(t, "no", after.ManagedResources[1].Message)
 	require.Len(t, after.ManagedResources[2].Message, v1alpha1.MaxObjectMessage)
-	o.objects, o.entries = nil, after.ManagedResources
+	o.objects.problems, o.objects.entries = nil, after.ManagedResources
 	for _, e := range Summarize(after, o).ManagedResources {
 		require.Empty(t, e.Message)
 		require.Equal(t, v1alpha1.ObjectCurrent, e.Health)
@@ -55,9 +56,9 @@ func TestDetailsAreBounded(t *testing.T) {
 		}
 		return v1alpha1.ObjectCurrent
 	})
-	o := Outcome{watched: true, now: time.Now(), entries: entries}
+	o := Outcome{spec: specFacts{watched: true}, now: time.Now(), objects: objectFacts{entries: entries}}
 	for i := range v1alpha1.MaxProblems {
-		o.objects = append(o.objects, wrong(object.IdentityOf(&entries[i]), v1alpha1.ReasonApplyFailed, strings.Repeat(`"`, 300)))
+		o.objects.problems = append(o.objects.problems, wrong(object.IdentityOf(&entries[i]), v1alpha1.ReasonApplyFailed, strings.Repeat(`"`, 300)))
 	}
 	size := func(entries []v1alpha1.ManagedResourceStatus) int {
 		text, err := json.Marshal(entries)
@@ -80,7 +81,7 @@ func TestDetailsAreBounded(t *testing.T) {
 	require.Equal(t, many/10, counts[v1alpha1.ObjectUnhealthy], "it is left out last")
 	require.Less(t, counts[v1alpha1.ObjectCurrent], many/10)
 
-	after = Summarize(v1alpha1.VidraResourceStatus{}, Outcome{watched: true, now: o.now, entries: inventory(2000, func(int) v1alpha1.ObjectHealth { return v1alpha1.ObjectCurrent })}).ManagedResources
+	after = Summarize(v1alpha1.VidraResourceStatus{}, Outcome{spec: specFacts{watched: true}, now: o.now, objects: objectFacts{entries: inventory(2000, func(int) v1alpha1.ObjectHealth { return v1alpha1.ObjectCurrent })}}).ManagedResources
 	for _, e := range after {
 		require.Equal(t, v1alpha1.ObjectCurrent, e.Health)
 	}

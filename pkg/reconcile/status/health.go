@@ -46,7 +46,7 @@ func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.
 		all = was
 	}
 	conditions := []string{v1alpha1.ConditionHealthy}
-	if o.wait {
+	if o.spec.wait {
 		conditions = append(conditions, v1alpha1.ConditionReady)
 	}
 	for i := range all {

@@ -25,10 +25,10 @@ func TestHostileStatus(t *testing.T) {
 			s := plan.NewState(vr, keys)
 			TooLarge(vr, &s, 0)
 			for _, o := range []Outcome{
-				{}, {All: true}, {watched: true, All: true, Synced: true}, {Deleting: true, All: true}, {suspended: true, All: true}, {wait: true, Health: &plan.HealthReport{}, All: true},
-				{Blocked: &object.Failure{Reason: v1alpha1.ReasonApplyFailed}, All: true}, {unjudged: true},
+				{}, {All: true}, {spec: specFacts{watched: true}, All: true, Synced: true}, {Deleting: true, All: true}, {spec: specFacts{suspended: true}, All: true}, {spec: specFacts{wait: true}, Health: &plan.HealthReport{}, All: true},
+				{Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonApplyFailed}}, All: true}, {objects: objectFacts{unjudged: true}},
 			} {
-				o.now, o.entries, o.objects = now, s.Entries(), other.Problems
+				o.now, o.objects.entries, o.objects.problems = now, s.Entries(), other.Problems
 				after := Summarize(before, o)
 				Changed(before, after)
 				Same(before, after)

@@ -53,11 +53,11 @@ func TestObjectProblems(t *testing.T) {
 			[]problem{{v1alpha1.ReasonApplyFailed, "no", true, false}, {v1alpha1.ReasonDriftDetected, "changed and not reverted yet", false, true}},
 		},
 		"Skipped": {
-			"It is not as applied.", v1alpha1.ObjectDrifted, func(o *plan.Object) { o.Drift = left(time.Time{}) }, false,
+			"It is not as applied.", v1alpha1.ObjectDrifted, func(o *plan.Object) { o.Edits.Drift = left(time.Time{}) }, false,
 			[]problem{{v1alpha1.ReasonDriftDetected, leftText, true, false}},
 		},
 		"Exempt": {
-			"Break-glass ends without a user.", v1alpha1.ObjectDrifted, func(o *plan.Object) { o.Drift = left(time.Now().Add(time.Hour)) }, false,
+			"Break-glass ends without a user.", v1alpha1.ObjectDrifted, func(o *plan.Object) { o.Edits.Drift = left(time.Now().Add(time.Hour)) }, false,
 			[]problem{{v1alpha1.ReasonDriftDetected, leftText, true, true}},
 		},
 		"SkippedBefore": {
@@ -65,15 +65,15 @@ func TestObjectProblems(t *testing.T) {
 			[]problem{{v1alpha1.ReasonDriftDetected, "it was changed, and is not reverted", true, false}},
 		},
 		"Contended": {
-			"It is reverted at once, and then as the manifest has it.", v1alpha1.ObjectContended, func(o *plan.Object) { o.Contention = contended(false) }, true,
+			"It is reverted at once, and then as the manifest has it.", v1alpha1.ObjectContended, func(o *plan.Object) { o.Edits.Contention = contended(false) }, true,
 			[]problem{{v1alpha1.ReasonDriftContended, "another writer keeps changing x", false, false}},
 		},
 		"Delayed": {
-			"It is reverted with a delay.", v1alpha1.ObjectContended, func(o *plan.Object) { o.Contention = contended(true) }, true,
+			"It is reverted with a delay.", v1alpha1.ObjectContended, func(o *plan.Object) { o.Edits.Contention = contended(true) }, true,
 			[]problem{{v1alpha1.ReasonDriftContended, "another writer keeps changing x", true, false}},
 		},
 		"Additions": {
-			"What is the manifest's is applied.", v1alpha1.ObjectApplied, func(o *plan.Object) { o.Additions = "x was added" }, false,
+			"What is the manifest's is applied.", v1alpha1.ObjectApplied, func(o *plan.Object) { o.Edits.Additions = "x was added" }, false,
 			[]problem{{v1alpha1.ReasonDriftDetected, "x was added", false, false}},
 		},
 	}

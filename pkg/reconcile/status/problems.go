@@ -90,7 +90,7 @@ func sortBySeverity(all []v1alpha1.Problem) {
 }
 
 // unread reports that the reconcile failed to read the manifest or to reach the destination.
-func (o *Outcome) unread() bool { return o.Stalled != nil || o.Blocked != nil }
+func (o *Outcome) unread() bool { return o.Obstacles.Stalled != nil || o.Obstacles.Blocked != nil }
 
 // known returns the problems that a reconcile knows.
 func (o *Outcome) known(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
@@ -100,17 +100,17 @@ func (o *Outcome) known(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem 
 			all = append(all, object.ProblemOf(nil, why.Reason, why.Message+more, v1alpha1.ConditionReady))
 		}
 	}
-	add(o.Stalled, "")
-	add(o.Blocked, "")
+	add(o.Obstacles.Stalled, "")
+	add(o.Obstacles.Blocked, "")
 	if o.unread() {
-		if o.Compared {
-			all = append(all, inCondition(o.objects, v1alpha1.ConditionDrifted)...)
+		if o.Obstacles.Compared {
+			all = append(all, inCondition(o.objects.problems, v1alpha1.ConditionDrifted)...)
 		}
 		return all
 	}
-	add(o.Waiting, "")
-	add(o.Source, ". Vidra continues to use what it read before")
-	all = append(all, o.objects...)
+	add(o.Obstacles.Waiting, "")
+	add(o.Obstacles.Source, ". Vidra continues to use what it read before")
+	all = append(all, o.objects.problems...)
 	if o.Deleting && len(inCondition(all, v1alpha1.ConditionReady)) == 0 {
 		why := &object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "Waiting until the last object is gone"}
 		if o.Finalizers != "" {
@@ -119,15 +119,15 @@ func (o *Outcome) known(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem 
 		}
 		add(why, "")
 	}
-	all = append(all, watchProblems(o, plan.Watched(before, o.generation))...)
-	if o.Unobserved != nil && !wasReady(before, o.generation) { // an interrupted stream does not end Ready
+	all = append(all, watchProblems(o, plan.Watched(before, o.spec.generation))...)
+	if o.Unobserved != nil && !wasReady(before, o.spec.generation) { // an interrupted stream does not end Ready
 		all = append(all, object.ProblemOf(o.Unobserved, v1alpha1.ReasonProgressing, "is applied, and its watch has not shown it yet", v1alpha1.ConditionReady))
 	}
 	all = append(all, healthProblems(o, before)...)
-	for _, rule := range o.unmatched {
+	for _, rule := range o.objects.unmatched {
 		all = append(all, object.ProblemOf(nil, v1alpha1.ReasonNothingMatches, "Nothing in the manifest is matched by "+rule, v1alpha1.ConditionUnmatchedIgnoreRules))
 	}
-	return append(all, o.warnings...)
+	return append(all, o.objects.warnings...)
 }
 
 // mayStand reports whether a problem of the status before, which is unknown to the reconcile,
@@ -137,11 +137,11 @@ func (o *Outcome) mayStand(p *v1alpha1.Problem, waits bool) bool {
 	switch p.Conditions[0] {
 	case v1alpha1.ConditionReady:
 		prunes := p.Reason == v1alpha1.ReasonPruneFailed || p.Reason == v1alpha1.ReasonDeletionBlocked // a deletion tries each removal
-		return reported && (o.unread() || o.suspended && (prunes || o.wanted[p.Subject()]) || o.Deleting && !prunes || waits)
+		return reported && (o.unread() || o.spec.suspended && (prunes || o.objects.wanted[p.Subject()]) || o.Deleting && !prunes || waits)
 	case v1alpha1.ConditionDrifted:
-		return o.unread() && !o.Compared || !o.unread() && o.unjudged && !p.Transient
+		return o.unread() && !o.Obstacles.Compared || !o.unread() && o.objects.unjudged && !p.Transient
 	case v1alpha1.ConditionWarnings:
-		return o.unread() || o.warnings == nil
+		return o.unread() || o.objects.warnings == nil
 	case v1alpha1.ConditionHealthy:
 		return o.unread() || o.Health == nil
 	}

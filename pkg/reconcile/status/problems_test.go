@@ -53,7 +53,7 @@ func TestDescribeNamesTheWorstFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var o Outcome
 			for i, why := range tc.problems {
-				o.objects = append(o.objects, wrong(ids[i], why.Reason, why.Message))
+				o.objects.problems = append(o.objects.problems, wrong(ids[i], why.Reason, why.Message))
 			}
 			got, message := describe(o.problems(v1alpha1.VidraResourceStatus{}), nil)
 			require.Equal(t, tc.want, got, tc.reason)
@@ -91,7 +91,7 @@ func TestEveryReasonHasASeverity(t *testing.T) {
 // TestStatusIsBounded gives a VidraResource as many problems as there can be, with names and
 // messages as long as they can be.
 func TestStatusIsBounded(t *testing.T) {
-	o := Outcome{watched: true, now: time.Now()}
+	o := Outcome{spec: specFacts{watched: true}, now: time.Now()}
 	var order []object.Identity
 	for i := range 200 {
 		id := fixture.IDOf(fixture.ConfigMapKind, strings.Repeat("n", 63), fmt.Sprintf("%s-%03d", strings.Repeat("o", 249), i))
@@ -100,7 +100,7 @@ func TestStatusIsBounded(t *testing.T) {
 		if i%2 == 0 {
 			reason = v1alpha1.ReasonProgressing
 		}
-		o.objects = append(o.objects, wrong(id, reason, strings.Repeat("x", 2*v1alpha1.MaxProblemMessage)))
+		o.objects.problems = append(o.objects.problems, wrong(id, reason, strings.Repeat("x", 2*v1alpha1.MaxProblemMessage)))
 	}
 	status := Summarize(v1alpha1.VidraResourceStatus{}, o)
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
@@ -121,22 +121,22 @@ func TestStatusIsBounded(t *testing.T) {
 		require.LessOrEqual(t, len(p.Message), v1alpha1.MaxProblemMessage)
 	}
 
-	for i := range o.objects {
-		o.objects[i].Message = "no"
+	for i := range o.objects.problems {
+		o.objects.problems[i].Message = "no"
 	}
-	o.objects[1].Object.Name = "short"
+	o.objects.problems[1].Object.Name = "short"
 	status = Summarize(v1alpha1.VidraResourceStatus{}, o)
 	require.Len(t, status.Problems, v1alpha1.MaxProblems)
 	require.EqualValues(t, 100, status.UnlistedProblems)
 
-	away := Outcome{watched: true, All: true, now: o.now, Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "away"}}
+	away := Outcome{spec: specFacts{watched: true}, All: true, now: o.now, Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "away"}}}
 	blocked := Summarize(status, away)
 	require.EqualValues(t, 101, blocked.UnlistedProblems, "nothing is known of those that were not listed")
 	require.Equal(t, blocked.UnlistedProblems, Summarize(blocked, away).UnlistedProblems, "nothing is to be written")
 
-	o.objects = o.objects[1:2]
-	o.objects[0].Message = strings.Repeat("x", v1alpha1.MaxProblemMessage)
+	o.objects.problems = o.objects.problems[1:2]
+	o.objects.problems[0].Message = strings.Repeat("x", v1alpha1.MaxProblemMessage)
 	status = Summarize(v1alpha1.VidraResourceStatus{}, o)
-	require.Equal(t, "ConfigMap "+strings.Repeat("n", 63)+"/short: "+o.objects[0].Message,
+	require.Equal(t, "ConfigMap "+strings.Repeat("n", 63)+"/short: "+o.objects.problems[0].Message,
 		meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Message, "one alone is not cut")
 }

@@ -31,8 +31,8 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 	case len(r.Additions.Changes) > 0:
 		text = apply.Differences(r.Additions.Changes) + ". It is not reverted: " + policy.OfAdditions(v1alpha1.AdditionsWarn).Reason
 	}
-	was := r.Task.Known.Additions
-	r.Task.Known.Additions = text
+	was := r.Task.Known.Edits.Additions
+	r.Task.Known.Edits.Additions = text
 	if text != "" && was != text && !s.Inherited.ReportedAdditions(r.Task.Object.ID, text) {
 		p.Plan.Note(events.Change{
 			Action: events.Detected, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(r.Task.Known.Entry.UID)), Fields: r.Additions.Changes, Note: text,
@@ -43,18 +43,18 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 // recordObserved notes the findings about an object that is skipped.
 func (p *Recorder) recordObserved(r apply.Result) {
 	s, o, entry := p.Plan.State, r.Task.Known, r.Task.Known.Entry
-	before := o.Drift
+	before := o.Edits.Drift
 	if before == nil {
-		before = p.Plan.SkippedBefore[r.Task.Object.ID]
+		before = p.Plan.Findings.SkippedBefore[r.Task.Object.ID]
 	}
 	known := before != nil && !before.Unobserved
 	now := &plan.Drift{Decision: r.Task.Decision, Deleted: r.Task.Cause.Found == nil, Fields: r.Change.Fields, Unknown: r.Change.Unknown, Configuration: r.Task.Object.Configuration}
 	differs := !r.Task.Decision.Silent && (now.Deleted || len(now.Fields) > 0 || now.Unknown != "")
-	if o.Drift = now; differs || !o.Postponed() {
+	if o.Edits.Drift = now; differs || !o.Postponed() {
 		o.Problem = nil
 	}
 	p.Plan.NoteAnswer(o, r.Glass)
-	p.Plan.Waits = p.Plan.Waits || r.Task.Why == plan.WhyChanged
+	p.Plan.Findings.Waits = p.Plan.Findings.Waits || r.Task.Why == plan.WhyChanged
 	if !differs {
 		// Our fields in it may be owned by another manager now, with our value: the digest of the last apply stays the
 		// expectation.
@@ -91,8 +91,8 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		ownership.SetUser(ownership.UserOf(r.Task.Cause.Found), r.Change.Fields, r.Change.Reverted, r.Additions.Changes)
 	}
 	o := r.Task.Known
-	entry, asked := o.Entry, o.ReleaseAsked
-	o.ReleaseAsked, o.Foreign = false, false
+	entry, asked := o.Entry, o.Attempts.ReleaseAsked
+	o.Attempts.ReleaseAsked, o.Seen.Foreign = false, false
 	switch {
 	case errors.Is(r.Err, apply.ErrForeign):
 		o.Leave()
@@ -105,9 +105,9 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		p.recordObserved(r)
 		return
 	}
-	o.Problem, o.Refused, o.Unlisted = nil, nil, nil
+	o.Problem, o.Attempts.Refused, o.Attempts.Unlisted = nil, nil, nil
 	if r.End == apply.Completed {
-		o.Drift, o.Sighting.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
+		o.Edits.Drift, o.Seen.Sighting.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
 		entry.Configuration = r.Task.Object.Configuration // a later one creates it again
 		return
 	}
@@ -128,22 +128,22 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	case r.End == apply.AsSkipped: // nothing has changed since it was skipped
 		return
 	}
-	o.Drift = nil
+	o.Edits.Drift = nil
 	p.Plan.NoteAnswer(o, r.Glass)
 	if r.Task.Cause.Found != nil {
 		p.Plan.RecordHealth(o, r.Task.Cause.Found)
 	}
 	entry.State = v1alpha1.ObjectApplied
-	if o.Contention.Contended() {
+	if o.Edits.Contention.Contended() {
 		entry.State = v1alpha1.ObjectContended
 	}
 	if r.Applied.Live == nil {
 		return // it had no problem
 	}
 	p.noteKind(r)
-	o.LastApply = r.Began
+	o.Attempts.LastApply = r.Began
 	entry.APIVersion, entry.Kind = r.Task.Object.GVK.GroupVersion().String(), r.Task.Object.GVK.Kind
-	o.Sighting.Exists, entry.Succeeded = true, ending.Succeeded(r.Applied.Live)
+	o.Seen.Sighting.Exists, entry.Succeeded = true, ending.Succeeded(r.Applied.Live)
 	entry.UID, entry.Digest = string(r.Applied.Live.GetUID()), trigger.DigestOf(r.Applied.Live, p.Plan.Settings.Claimant.Manager, false, nil).String()
 	entry.Configuration, entry.Sensitive = r.Task.Object.Configuration, bool(r.Applied.State.Sensitive)
 	if r.Applied.Aggregated != nil {
@@ -179,7 +179,7 @@ func (p *Recorder) emit(r apply.Result) {
 		return note(change)
 	}
 	if r.Change.Action.Reverts() {
-		s.Healed(revert(r.Change.Action, r.Change.Fields), p.Plan.Now, r.Task.Known.Contention.FlushDelay())
+		s.Healed(revert(r.Change.Action, r.Change.Fields), p.Plan.Now, r.Task.Known.Edits.Contention.FlushDelay())
 		p.Plan.Env.Metrics.Healed(r.Heal(r.Change.Action, r.Change.Fields))
 		p.Plan.Contend(r.Task.Known, r.Change.Fields, r.Change.Requests())
 	} else if r.Change.Action != "" {
@@ -200,14 +200,14 @@ func (p *Recorder) recordFailure(r apply.Result, asked bool) {
 	p.Plan.NoteRefusal(o, r.Err)
 	p.Applier.Refused(o, r.Err, r.Task.Object.Key, "get", "patch", "create", "delete")
 	if cause := r.Task.Cause; r.Task.Why == plan.WhyChanged && !cause.Since.IsZero() {
-		o.Unlisted = &trigger.Cause{Unsure: true, Since: cause.Since, Before: cause.Before}
+		o.Attempts.Unlisted = &trigger.Cause{Unsure: true, Since: cause.Since, Before: cause.Before}
 	}
 	if r.Task.Why == plan.WhyDrift {
 		r.Task.Cause.Unanswered = r.Task.Cause.Unanswered || object.Unanswered(r.Err)
-		p.Plan.PendingDrift[r.Task.Object.Key] = r.Task.Cause
+		p.Plan.Findings.PendingDrift[r.Task.Object.Key] = r.Task.Cause
 	}
 	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
-		if o.ReleaseAsked = true; !asked {
+		if o.Attempts.ReleaseAsked = true; !asked {
 			p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other})
 		}
 	}
@@ -229,8 +229,8 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	s := p.Plan.State
 	provided := map[schema.GroupKind]bool{}
 	for _, o := range s.Objects.Manifest {
-		if o.Desired.Provides != nil && o.Problem == nil {
-			provided[*o.Desired.Provides] = true
+		if o.Desired.Declares.Provides != nil && o.Problem == nil {
+			provided[*o.Desired.Declares.Provides] = true
 		}
 	}
 	waits := false
@@ -251,7 +251,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	}
 	for _, u := range s.Objects.Unresolved {
 		why := u.Why
-		why.Awaited = why.Reason == v1alpha1.ReasonOutOfScope || why.Reason == v1alpha1.ReasonKindUnavailable && p.Plan.KindsNoticed
+		why.Awaited = why.Reason == v1alpha1.ReasonOutOfScope || why.Reason == v1alpha1.ReasonKindUnavailable && p.Plan.Findings.KindsNoticed
 		await(s.Objects.Track(u.ID), why)
 		for o := range s.Objects.All() {
 			if o.Entry != nil && u.Is(o.ID) {
@@ -276,7 +276,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	}
 	for _, o := range todo.Held {
 		if cause, drifted := p.Plan.Causes.Objects[o.Desired.Key]; drifted {
-			p.Plan.PendingDrift[o.Desired.Key] = cause
+			p.Plan.Findings.PendingDrift[o.Desired.Key] = cause
 		}
 	}
 	if p.Plan.Scope.All && !waits {

@@ -42,7 +42,7 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Fa
 		entry := object.NewEntry(d.ID, d.GVK)
 		const uid, digest = "00000000-0000-0000-0000-000000000000", "1:0123456789abcdef0123456789abcdef"
 		entry.UID, entry.Digest, entry.Configuration = uid, digest, d.Configuration
-		if d.Withholds { // sealed ones are longer
+		if d.Secrecy.Withholds { // sealed ones are longer
 			entry.Digest, entry.Configuration = digest+digest, digest+digest
 		}
 		if known := o.Entry; known != nil {
@@ -51,7 +51,7 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Fa
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
 	size := sizeOf(vr) + dropped + maxProblems + history.MaxBytes
-	s.NearLimit = size > maxObject/100*nearLimit
+	s.Remarks.NearLimit = size > maxObject/100*nearLimit
 	if size > maxObject {
 		advice := "make several VidraResources of it"
 		if vr.Spec.Manifest != "" {

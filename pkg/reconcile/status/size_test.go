@@ -75,7 +75,7 @@ func TestLastHealNamesTenFields(t *testing.T) {
 	}
 	s := &plan.State{}
 	s.Healed(change, time.Now(), plan.HealFlush)
-	heal := s.Unreported.AddTo(v1alpha1.VidraResourceStatus{}).Drift.LastHeal
+	heal := s.Reports.Unreported.AddTo(v1alpha1.VidraResourceStatus{}).Drift.LastHeal
 	require.Len(t, heal.Fields, 10)
 	require.Len(t, heal.Added, 10)
 	require.Equal(t, "kubectl", heal.Manager)

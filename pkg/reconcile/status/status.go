@@ -16,11 +16,31 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// Outcome is the knowledge of a reconcile at its end.
+// Outcome is the knowledge of a reconcile at its end. Conclusion adds the unexported part.
 type Outcome struct {
-	generation int64
-	// request is the request for a reconcile, or empty.
-	request string
+	Obstacles Obstacles
+	// All reports that every object was considered.
+	All bool
+	// Synced reports that this reconcile applied the rest of the manifest.
+	Synced bool
+	// Unobserved is an object that its watch is still to show as it was applied, if
+	// any.
+	Unobserved *v1alpha1.ProblemObject
+	Health     *plan.HealthReport
+	// Deleting reports that the VidraResource is being deleted; Finalizers are the finalizers of other
+	// controllers that it still has when its objects are gone.
+	Deleting   bool
+	Finalizers string
+
+	spec    specFacts
+	objects objectFacts
+	watches watchFacts
+	origin  originFacts
+	now     time.Time
+}
+
+// Obstacles are the obstacles to the work of a reconcile; each is nil without one.
+type Obstacles struct {
 	// Stalled is the obstacle to all work, and its reason.
 	Stalled *object.Failure
 	// Compared reports that the objects were compared nevertheless.
@@ -30,72 +50,79 @@ type Outcome struct {
 	// Source is the obstacle to reading parts of the manifest, while the parts of the last read
 	// are kept.
 	Source *object.Failure
-	// Waiting is the reason that a newer manifest is still to be applied; else nil.
+	// Waiting is the reason that a newer manifest is still to be applied.
 	Waiting *object.Failure
-	// objects are the problems of the objects, in their order.
-	objects []v1alpha1.Problem
-	// Unobserved is an object that its watch is still to show as it was applied, if
-	// any.
-	Unobserved *v1alpha1.ProblemObject
+}
+
+// specFacts are the parts of a VidraResource that its status depends on.
+type specFacts struct {
+	generation int64
+	// request is the request for a reconcile, or empty.
+	request string
 	// wait reports that Ready waits for health, as far as it is known.
-	wait   bool
-	Health *plan.HealthReport
-	// warnings are the warnings of the API server; nil if unknown.
-	warnings []v1alpha1.Problem
-	// Deleting reports that the VidraResource is being deleted; Finalizers are the finalizers of other
-	// controllers that it still has when its objects are gone.
-	Deleting   bool
-	Finalizers string
-	// All reports that every object was considered.
-	All bool
+	wait bool
+	// suspended reports that no object is written.
+	suspended bool
+	// watched reports whether events are wanted.
+	watched bool
+}
+
+// objectFacts are the facts about the objects.
+type objectFacts struct {
+	// problems are the problems of the objects, in their order.
+	problems []v1alpha1.Problem
 	// entries is the inventory, sorted.
 	entries []v1alpha1.ManagedResourceStatus
+	// warnings are the warnings of the API server; nil if unknown.
+	warnings []v1alpha1.Problem
 	// unjudged reports that drift may be missing here that the status names, because no
 	// watch has shown its objects since this process began.
 	unjudged bool
 	// unmatched are the ignore rules that match nothing.
 	unmatched []string
-	// suspended reports that no object is written; waits, that something would be.
-	suspended, waits bool
 	// wanted are the objects of the manifest while suspended, if the status before has problems.
 	wanted map[v1alpha1.Subject]bool
-	// watched reports whether events are wanted; watches are the states.
-	watched bool
-	watches map[watchregistry.Key]watchregistry.Status
-	// failingSources are the watches of spec.manifestFrom that fail.
-	failingSources map[string]watchregistry.Status
-	// provenance is the origin of the applied objects; destination is the former destination until the cluster of
-	// the present one is known, and then the present one.
+	// waits reports that an object would be written if the VidraResource were not suspended.
+	waits bool
+}
+
+// watchFacts are the states of watches.
+type watchFacts struct {
+	objects map[watchregistry.Key]watchregistry.Status
+	// failing are the watches of spec.manifestFrom that fail.
+	failing map[string]watchregistry.Status
+}
+
+// originFacts are the origin of the applied objects, and the former destination until the cluster of
+// the present one is known, and then the present one.
+type originFacts struct {
 	provenance  plan.Provenance
 	destination plan.Destination
-	// Synced reports that this reconcile applied the rest of the manifest.
-	Synced bool
-	now    time.Time
 }
 
 // Conclusion adds the states of the objects to an outcome.
 func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.Plan.State
-	o.generation, o.request, o.now = p.Plan.VR.Generation, p.Plan.VR.ReconcileRequest(), p.Plan.Now
-	o.All = p.Plan.Scope.All || o.Stalled != nil || o.Blocked != nil // then nothing else is reported
-	o.watched, o.watches, o.failingSources = p.Plan.Settings.Watched, s.Watches, s.FailingSources
-	o.provenance, o.destination = s.Provenance, s.Destination
-	if s.Former.ClusterUID != "" { // the next process has to find out, too
-		o.destination = s.Former
+	o.spec.generation, o.spec.request, o.now = p.Plan.VR.Generation, p.Plan.VR.ReconcileRequest(), p.Plan.Now
+	o.All = p.Plan.Scope.All || o.Obstacles.Stalled != nil || o.Obstacles.Blocked != nil // then nothing else is reported
+	o.spec.watched, o.watches.objects, o.watches.failing = p.Plan.Settings.Watched, s.Watching.Watches, s.Watching.FailingSources
+	o.origin.provenance, o.origin.destination = s.Origin.Provenance, s.Origin.Destination
+	if s.Origin.Former.ClusterUID != "" { // the next process has to find out, too
+		o.origin.destination = s.Origin.Former
 	}
 	o.Unobserved = s.Objects.UnobservedObject()
 	if o.All { // a heal changes none
-		o.warnings = withNearLimit(s.WarningProblems(), s.NearLimit)
+		o.objects.warnings = withNearLimit(s.WarningProblems(), s.Remarks.NearLimit)
 	}
-	o.objects, o.unmatched = s.ObjectProblems(p.Plan.PendingDrift), s.Unmatched
-	o.unjudged = s.Inherited.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
-	o.suspended, o.waits, o.wait = p.Plan.VR.Spec.Suspend, p.Plan.Waits, p.Plan.VR.Spec.Wait
-	if o.suspended && len(s.Status.Problems) > 0 {
-		o.wanted = s.Objects.Subjects()
+	o.objects.problems, o.objects.unmatched = s.ObjectProblems(p.Plan.Findings.PendingDrift), s.Remarks.Unmatched
+	o.objects.unjudged = s.Inherited.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
+	o.spec.suspended, o.objects.waits, o.spec.wait = p.Plan.VR.Spec.Suspend, p.Plan.Findings.Waits, p.Plan.VR.Spec.Wait
+	if o.spec.suspended && len(s.Status.Problems) > 0 {
+		o.objects.wanted = s.Objects.Subjects()
 	}
-	o.entries = s.Entries()
-	if unknown := o.Blocked != nil || o.Stalled != nil && !o.Compared; unknown && !s.Emptied && len(s.Status.ManagedResources) > 0 { // the annotation may have others
-		o.entries = slices.Clone(s.Status.ManagedResources)
+	o.objects.entries = s.Entries()
+	if unknown := o.Obstacles.Blocked != nil || o.Obstacles.Stalled != nil && !o.Obstacles.Compared; unknown && !s.Origin.Emptied && len(s.Status.ManagedResources) > 0 { // the annotation may have others
+		o.objects.entries = slices.Clone(s.Status.ManagedResources)
 	}
 	if p.Plan.Scope.All && !o.unread() && !s.Inherited.Unjudged {
 		s.Inherited.InPart = false // all objects were compared
@@ -140,21 +167,21 @@ func setCondition(status *v1alpha1.VidraResourceStatus, kind string, value metav
 // knowledge of a reconcile.
 func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
-	if o.All && !o.waits {
-		after.ObservedGeneration = o.generation
+	if o.All && !o.objects.waits {
+		after.ObservedGeneration = o.spec.generation
 	}
-	if o.All && o.request != "" {
-		after.LastHandledReconcileAt = o.request
+	if o.All && o.spec.request != "" {
+		after.LastHandledReconcileAt = o.spec.request
 	}
-	after.Objects = int32(len(o.entries)) //nolint:gosec // bounded by the size of a manifest
-	after.Shards, after.AppliedAs, after.Source = o.provenance.Shards, o.provenance.AppliedAs, o.provenance.Sources
-	after.KubeconfigDigest, after.ClusterUID = o.destination.Kubeconfig, o.destination.ClusterUID
+	after.Objects = int32(len(o.objects.entries)) //nolint:gosec // bounded by the size of a manifest
+	after.Shards, after.AppliedAs, after.Source = o.origin.provenance.Shards, o.origin.provenance.AppliedAs, o.origin.provenance.Sources
+	after.KubeconfigDigest, after.ClusterUID = o.origin.destination.Kubeconfig, o.origin.destination.ClusterUID
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
 	problems := o.problems(before)
 	after.Problems, after.UnlistedProblems = bounded(problems)
-	after.ManagedResources = withDetails(o.entries, after.Problems)
+	after.ManagedResources = withDetails(o.objects.entries, after.Problems)
 	if o.unread() { // nothing is known of those that were not listed
 		after.UnlistedProblems += before.UnlistedProblems
 	}
@@ -178,10 +205,10 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		}
 	}
 	// The first one in a new status.
-	fulfilled(v1alpha1.ConditionReady, v1alpha1.ReasonApplied, fmt.Sprintf("All objects are applied (%d)", len(o.entries)))
+	fulfilled(v1alpha1.ConditionReady, v1alpha1.ReasonApplied, fmt.Sprintf("All objects are applied (%d)", len(o.objects.entries)))
 	if !o.unread() { // otherwise nothing was watched
-		if o.watched {
-			fulfilled(v1alpha1.ConditionWatching, v1alpha1.ReasonSynced, fmt.Sprintf("All kinds are watched (%d)", len(o.watches)))
+		if o.spec.watched {
+			fulfilled(v1alpha1.ConditionWatching, v1alpha1.ReasonSynced, fmt.Sprintf("All kinds are watched (%d)", len(o.watches.objects)))
 		} else {
 			setCondition(&after, v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false")
 		}
@@ -190,24 +217,24 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		if o.Health != nil && !o.Health.AsBefore(before) {
 			fulfilled(v1alpha1.ConditionHealthy, v1alpha1.ReasonHealthy, "All objects are healthy")
 		}
-		if o.warnings != nil {
-			reason, message := describe(o.warnings, after.ManagedResources)
+		if o.objects.warnings != nil {
+			reason, message := describe(o.objects.warnings, after.ManagedResources)
 			standing(v1alpha1.ConditionWarnings, reason != "", reason, message)
 		}
 	}
-	if !o.unread() || o.Compared {
+	if !o.unread() || o.Obstacles.Compared {
 		if reason, message := describe(inCondition(problems, v1alpha1.ConditionDrifted), after.ManagedResources); reason != "" {
 			setCondition(&after, v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
-		} else if !o.unjudged || o.unread() {
+		} else if !o.objects.unjudged || o.unread() {
 			setCondition(&after, v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonInSync, "")
 		}
 	}
-	standing(v1alpha1.ConditionSuspended, o.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
+	standing(v1alpha1.ConditionSuspended, o.spec.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
 	ready := *meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	// Reconciling and Stalled stand in the status only while they are true, as
 	// kstatus wants it.
-	standing(v1alpha1.ConditionStalled, o.Stalled != nil, ready.Reason, ready.Message)
-	standing(v1alpha1.ConditionReconciling, o.Stalled == nil && ready.Status != metav1.ConditionTrue && !skipped(ready.Reason), ready.Reason, ready.Message)
+	standing(v1alpha1.ConditionStalled, o.Obstacles.Stalled != nil, ready.Reason, ready.Message)
+	standing(v1alpha1.ConditionReconciling, o.Obstacles.Stalled == nil && ready.Status != metav1.ConditionTrue && !skipped(ready.Reason), ready.Reason, ready.Message)
 	after.DeployState, after.LastError = deployState(ready), lastError(ready, problems, after.ManagedResources)
 	noteFirstReady(&before, &after, o.now)
 	return after
@@ -258,7 +285,7 @@ func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
 // all were watched.
 func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
 	var all []v1alpha1.Problem
-	for name, status := range o.failingSources {
+	for name, status := range o.watches.failing {
 		if plan.Tolerable(status, before, o.now) {
 			continue
 		}
@@ -268,8 +295,8 @@ func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
 		}
 		all = append(all, object.ProblemOf(nil, v1alpha1.ReasonWatchFailed, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
 	}
-	for key, status := range o.watches {
-		if !o.watched {
+	for key, status := range o.watches.objects {
+		if !o.spec.watched {
 			break
 		}
 		kind := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource, Namespace: key.Namespace}

@@ -28,7 +28,7 @@ func TestEveryFailureIsNamed(t *testing.T) {
 			var before v1alpha1.VidraResourceStatus
 			for i := range 8 {
 				id := fixture.IDOf(fixture.ConfigMapKind, "shop", fmt.Sprintf("page-%d", i))
-				o.objects = append(o.objects, wrong(id, v1alpha1.ReasonApplyFailed, text))
+				o.objects.problems = append(o.objects.problems, wrong(id, v1alpha1.ReasonApplyFailed, text))
 				after := Summarize(before, o)
 				told := toldOf(before, after)
 				require.Len(t, told, 1)
@@ -52,34 +52,34 @@ func TestBeginningsAndEnds(t *testing.T) {
 	watch := func(state watchregistry.State) map[watchregistry.Key]watchregistry.Status {
 		return map[watchregistry.Key]watchregistry.Status{key: {State: state, Reason: watchregistry.ReasonForbidden}}
 	}
-	well := Outcome{watched: true, All: true, watches: watch(watchregistry.Synced)}
+	well := Outcome{spec: specFacts{watched: true}, All: true, watches: watchFacts{objects: watch(watchregistry.Synced)}}
 	fails := func(id object.Identity, reason string) Outcome {
 		o, text := well, "no"
 		if !events.IsProblem(reason) {
 			text = "differs"
 		}
-		o.objects = []v1alpha1.Problem{wrong(id, reason, text)}
+		o.objects.problems = []v1alpha1.Problem{wrong(id, reason, text)}
 		return o
 	}
 	and := func(o Outcome, how func(o *Outcome)) Outcome { how(&o); return o }
-	blind := and(well, func(o *Outcome) { o.watches = watch(watchregistry.Degraded) })
+	blind := and(well, func(o *Outcome) { o.watches.objects = watch(watchregistry.Degraded) })
 	unseen := and(well, func(o *Outcome) { o.Unobserved = object.ProblemObject(fixture.ConfigMapKind, one) })
-	away := Outcome{watched: true, All: true, Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "https://far:6443 is away"}}
-	bad := Outcome{watched: true, All: true, Stalled: &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "document 1: bad"}}
+	away := Outcome{spec: specFacts{watched: true}, All: true, Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "https://far:6443 is away"}}}
+	bad := Outcome{spec: specFacts{watched: true}, All: true, Obstacles: Obstacles{Stalled: &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "document 1: bad"}}}
 	healthy := func(s kstatus.Status) Outcome {
 		return and(well, func(o *Outcome) {
-			o.wait, o.Health = true, &plan.HealthReport{Ill: []plan.Illness{{Object: *object.ProblemObject(fixture.ConfigMapKind, one), Health: trigger.Health{Status: s, Message: "no"}}}}
+			o.spec.wait, o.Health = true, &plan.HealthReport{Ill: []plan.Illness{{Object: *object.ProblemObject(fixture.ConfigMapKind, one), Health: trigger.Health{Status: s, Message: "no"}}}}
 			if s == kstatus.CurrentStatus {
 				o.Health.Ill = nil
 			}
 		})
 	}
 	unhealed := func(reason string) Outcome {
-		return and(fails(one, reason), func(o *Outcome) { o.objects = append(o.objects, unreverted(one)) })
+		return and(fails(one, reason), func(o *Outcome) { o.objects.problems = append(o.objects.problems, unreverted(one)) })
 	}
 	suspended := func(o Outcome) Outcome {
 		return and(o, func(o *Outcome) {
-			o.suspended, o.wanted = true, map[v1alpha1.Subject]bool{one.Subject(): true, two.Subject(): true}
+			o.spec.suspended, o.objects.wanted = true, map[v1alpha1.Subject]bool{one.Subject(): true, two.Subject(): true}
 		})
 	}
 	for name, tc := range map[string]struct {
@@ -89,7 +89,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 	}{
 		"BehindAWatch": {
 			"An object is accepted before its kind can be watched.",
-			[]Outcome{and(fails(one, v1alpha1.ReasonApplyFailed), func(o *Outcome) { o.watches = blind.watches }), blind, well},
+			[]Outcome{and(fails(one, v1alpha1.ReasonApplyFailed), func(o *Outcome) { o.watches.objects = blind.watches.objects }), blind, well},
 			[]string{"WatchFailed", "ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no", "WatchRestored"},
 		},
 		"SeenLater": {
@@ -110,7 +110,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 			"The end of each is told, and told once.",
 			[]Outcome{
 				and(well, func(o *Outcome) {
-					o.objects = []v1alpha1.Problem{wrong(one, v1alpha1.ReasonApplyFailed, "no"), wrong(two, v1alpha1.ReasonApplyFailed, "never")}
+					o.objects.problems = []v1alpha1.Problem{wrong(one, v1alpha1.ReasonApplyFailed, "no"), wrong(two, v1alpha1.ReasonApplyFailed, "never")}
 				}), fails(one, v1alpha1.ReasonApplyFailed), fails(one, v1alpha1.ReasonProgressing), well,
 			},
 			[]string{"ApplyFailed ConfigMap shop/a: no; ConfigMap shop/b: never", "Recovered ConfigMap shop/b: never", "Recovered ConfigMap shop/a: no"},
@@ -142,7 +142,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 		},
 		"SuspendedWithAnotherManifest": {
 			"A manifest that can be read again, and an object that left it, have no problem.",
-			[]Outcome{bad, fails(one, v1alpha1.ReasonApplyFailed), and(suspended(fails(two, v1alpha1.ReasonSuspended)), func(o *Outcome) { delete(o.wanted, one.Subject()) }), well},
+			[]Outcome{bad, fails(one, v1alpha1.ReasonApplyFailed), and(suspended(fails(two, v1alpha1.ReasonSuspended)), func(o *Outcome) { delete(o.objects.wanted, one.Subject()) }), well},
 			[]string{"ManifestInvalid document 1: bad", "ApplyFailed ConfigMap shop/a: no", "Recovered document 1: bad", "Recovered ConfigMap shop/a: no", "Suspended", "Resumed"},
 		},
 		"SuspendedWhenItCanBeRead": {
@@ -161,7 +161,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 		},
 		"OtherText": {
 			"Another message is news, and one problem ends once.",
-			[]Outcome{fails(one, v1alpha1.ReasonApplyFailed), and(fails(one, v1alpha1.ReasonApplyFailed), func(o *Outcome) { o.objects[0].Message = "never" }), well},
+			[]Outcome{fails(one, v1alpha1.ReasonApplyFailed), and(fails(one, v1alpha1.ReasonApplyFailed), func(o *Outcome) { o.objects.problems[0].Message = "never" }), well},
 			[]string{"ApplyFailed ConfigMap shop/a: no", "ApplyFailed ConfigMap shop/a: never", "Recovered ConfigMap shop/a: never"},
 		},
 		"SuspendedAlone": {
@@ -181,7 +181,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 		},
 		"Starting": {
 			"A watch that starts takes nothing away, and what is healthy is told once.",
-			[]Outcome{fails(one, v1alpha1.ReasonApplyFailed), and(well, func(o *Outcome) { o.watches = watch(watchregistry.Starting) }), well},
+			[]Outcome{fails(one, v1alpha1.ReasonApplyFailed), and(well, func(o *Outcome) { o.watches.objects = watch(watchregistry.Starting) }), well},
 			[]string{"ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no"},
 		},
 	} {
