@@ -41,7 +41,7 @@ type ScopeInput struct {
 	ComparesObjects, HasSuspects bool
 }
 
-// Generations are generations of a VidraResource: of its spec, of the one that was read last, and of the one in its status.
+// Generations are the present generation of a VidraResource, the last one that was read, and the one in its status.
 type Generations struct{ Spec, Read, Observed int64 }
 
 // DecideScope returns the work of a reconcile.

@@ -38,9 +38,10 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 		heals := (o.Turn.Healing() || healed[d.Key]) && !p.State.Inherited.Unjudged // otherwise the status would lose the additions in it that stay
 		obj, found, synced := p.stored(d.Key)
 		left := o.Edits.Drift != nil && !o.Edits.Drift.Unobserved && p.Settings.Watched
-		unlabelled := left && !o.Edits.Drift.Deleted && synced && !found
-		if _, seen := causes[d.Key]; seen || heals || left && !(unlabelled && p.Scope.Resync) {
-			continue // its events report what becomes of it, unless it has lost its label
+		unlabelled := left && !o.Edits.Drift.Deleted && synced && !found // it has no events
+		again := unlabelled && p.Scope.Resync
+		if _, seen := causes[d.Key]; seen || heals || left && !again {
+			continue
 		}
 		unsynced = unsynced || p.Settings.Watched && !synced
 		if synced && !found && p.Settings.Watched && o.absenceExpected(p.Scope.Resync) {
