@@ -59,11 +59,11 @@ func (f *devFlags) run(cmd *cobra.Command, names []string) (err error) {
 	if err := validateNamespace("parts-namespace", f.creation.PartsNamespace); err != nil {
 		return err
 	}
-	session := &dev.Session{Creation: f.creation, Paths: f.files.files, Kustomizations: f.files.kustomizations, Recursive: f.files.recursive}
-	if session.Writes, err = f.operator.writes(f.kube); err != nil {
+	session := &dev.Session{Options: dev.Options{Creation: f.creation, Paths: f.files.files, Kustomizations: f.files.kustomizations, Recursive: f.files.recursive}}
+	if session.Options.Writes, err = f.operator.writes(f.kube); err != nil {
 		return err
 	}
-	session.Show = func(kind, text string) {
+	session.Options.Show = func(kind, text string) {
 		_ = printText(cmd.OutOrStdout(), fmt.Sprintf("%s %-9s %s\n", time.Now().Format(time.TimeOnly), kind, render.Line(text)))
 	}
 	return session.Run(cmd.Context())

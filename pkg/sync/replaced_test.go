@@ -26,7 +26,7 @@ func TestReplacedWhileTheWatchWasDown(t *testing.T) {
 	require.True(t, changed().Create(event.TypedCreateEvent[*v1alpha1.InfrahubSync]{Object: is("a")}))
 
 	r := &Reconciler{}
-	r.session(is("is")).written["page"] = &written{generation: 1}
+	r.session(is("is")).results.written["page"] = &written{generation: 1}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	defer queue.ShutDown()
 	vr := func(uid types.UID) *v1alpha1.VidraResource {

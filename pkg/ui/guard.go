@@ -24,10 +24,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
-		_, port, _ := strings.Cut(s.host, ":")
+		_, port, _ := strings.Cut(s.at.host, ":")
 		switch origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site"); {
-		case r.Host != s.host && r.Host != "localhost:"+port:
-			refuse(w, http.StatusMisdirectedRequest, fmt.Sprintf("the page is served for the host %s alone", s.host))
+		case r.Host != s.at.host && r.Host != "localhost:"+port:
+			refuse(w, http.StatusMisdirectedRequest, fmt.Sprintf("the page is served for the host %s alone", s.at.host))
 		case origin != "" && origin != "http://"+r.Host:
 			refuse(w, http.StatusForbidden, "the request comes from a page of another origin")
 		case (site == "cross-site" || site == "same-site") && (r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate"):
@@ -44,7 +44,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 // authorized reports whether a path begins with the token.
 func (s *Server) authorized(path string) bool {
 	token, _, found := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return found && subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+	return found && subtle.ConstantTimeCompare([]byte(token), []byte(s.at.token)) == 1
 }
 
 // refuse answers in plain text, without anything of the cluster.

@@ -12,7 +12,7 @@ import (
 // https://fetch.spec.whatwg.org/#append-a-request-origin-header.
 func TestForms(t *testing.T) {
 	const host = "127.0.0.1:8090"
-	s := &Server{token: "TOKEN", host: host}
+	s := &Server{at: address{token: "TOKEN", host: host}}
 	var reached int
 	guarded := s.guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	request := func(method, path, origin string) *httptest.ResponseRecorder {

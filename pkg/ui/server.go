@@ -41,11 +41,9 @@ type Options struct {
 // Server serves the pages. Its methods are safe for concurrent use.
 type Server struct {
 	Options
-	// token is part of the path of each URL, and host the only accepted Host header.
-	token, host string
-	listener    net.Listener
-	client      dynamic.Interface
-	insight     *insight.Client
+	at      address
+	client  dynamic.Interface
+	insight *insight.Client
 	// previews answers the questions about the effects of dropped files. It reads VidraResources with their manifests, which
 	// the store drops.
 	previews  *insight.Client
@@ -59,6 +57,13 @@ type Server struct {
 	pages atomic.Int64
 }
 
+// address is the address of a page.
+type address struct {
+	// token is part of the path of each URL, and host the only accepted Host header.
+	token, host string
+	listener    net.Listener
+}
+
 // New returns a Server that listens on 127.0.0.1, on a free port if port is 0. It sends no request to the API server.
 func New(o Options, port int) (*Server, error) {
 	o.Namespace, o.Program = cmp.Or(o.Namespace, "default"), cmp.Or(o.Program, insight.DefaultProgram)
@@ -68,7 +73,7 @@ func New(o Options, port int) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	s := &Server{Options: o, token: rand.Text(), client: client, hub: newHub()}
+	s := &Server{Options: o, at: address{token: rand.Text()}, client: client, hub: newHub()}
 	s.feeds = newFeeds(client, s.hub)
 	s.store = newStore(s)
 	if s.writes, err = writes.New(o.Config, insight.Options{Program: o.Program, VidraResources: s.store}); err != nil {
@@ -82,19 +87,19 @@ func New(o Options, port int) (*Server, error) {
 		return nil, err
 	}
 	s.observers = newObservers(s)
-	s.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	s.at.listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("listen on port %d of 127.0.0.1: %w; choose another one with --port, or none for a free one", port, err)
 	}
-	s.host = s.listener.Addr().String()
+	s.at.host = s.at.listener.Addr().String()
 	return s, nil
 }
 
 // URL is the address of the overview, with the token.
-func (s *Server) URL() string { return "http://" + s.host + s.base() + "/" }
+func (s *Server) URL() string { return "http://" + s.at.host + s.base() + "/" }
 
 // base is the path under which all is served.
-func (s *Server) base() string { return "/" + s.token }
+func (s *Server) base() string { return "/" + s.at.token }
 
 const (
 	// headerTimeout bounds the time for the header of a request, and writeTimeout the time for one write of an answer.
@@ -113,7 +118,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() }) // open pages show that the server has ended
-	if err := server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(s.at.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	return nil

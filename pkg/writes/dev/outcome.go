@@ -67,7 +67,7 @@ func (o *outcome) follow(ctx context.Context) {
 		case <-o.written:
 		}
 		for ctx.Err() == nil {
-			_, err := o.session.Writes.Questions().Watch(ctx, o.session.Creation.Name, watchTime, func(vr *v1alpha1.VidraResource) bool {
+			_, err := o.session.Options.Writes.Questions().Watch(ctx, o.session.Options.Creation.Name, watchTime, func(vr *v1alpha1.VidraResource) bool {
 				o.show(vr)
 				return false
 			})

@@ -31,6 +31,23 @@ const (
 
 // Session keeps a VidraResource as files are.
 type Session struct {
+	Options Options
+
+	showing sync.Mutex
+	watcher *watcher
+	saves   chan time.Time
+	// fault is the last one that was shown, until a save is applied.
+	fault string
+	last  lastSave
+	// unfinished reports that the last write has not ended well.
+	unfinished bool
+	found      foundFiles
+	held       heldFiles
+	outcome    *outcome
+}
+
+// Options are the settings of a Session.
+type Options struct {
 	// Creation has the settings of the VidraResource.
 	Creation writes.Creation
 	// Paths are files and folders, and Kustomizations folders with a kustomization.
@@ -41,32 +58,34 @@ type Session struct {
 	Writes *writes.Client
 	// Show gets each line of the outcome: its kind, and a text. It is called from one goroutine at a time.
 	Show func(kind, text string)
+}
 
-	showing sync.Mutex
-	watcher *watcher
-	saves   chan time.Time
-	// fault is the last one that was shown, until a save is applied.
-	fault string
-	// files and objects are those that were applied last. texts has the files of kustomizations, with true for those that had a text then.
-	files   []insight.File
+// lastSave is the save that was applied last.
+type lastSave struct {
+	files []insight.File
+	// texts has the files of kustomizations, with true for those that had a text then.
 	texts   map[string]bool
 	objects map[string]manifest.Object
+	// applied reports that there is one.
 	applied bool
-	// unfinished reports that the last write has not ended well.
-	unfinished bool
-	// found are the files as they were read last, for a save at a time.
-	found []insight.File
+}
+
+// foundFiles are the files as they were read last, for a save at a time.
+type foundFiles struct {
+	files []insight.File
 	saved time.Time
-	// held are files that remove objects, and wake ends the time that they have to stay the same for.
-	held      []insight.File
-	heldUntil time.Time
-	wake      <-chan time.Time
-	outcome   *outcome
+}
+
+// heldFiles are files that remove objects. wake ends the time that they have to stay the same for.
+type heldFiles struct {
+	files []insight.File
+	until time.Time
+	wake  <-chan time.Time
 }
 
 // Run applies the files, and then each save, until ctx ends. Faults are shown. It fails if there is nothing to watch.
 func (s *Session) Run(ctx context.Context) error {
-	for _, path := range slices.Concat(s.Paths, s.Kustomizations) {
+	for _, path := range slices.Concat(s.Options.Paths, s.Options.Kustomizations) {
 		if path == "-" || strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://") {
 			return fmt.Errorf("%s cannot be watched: name files and folders", path)
 		}
@@ -88,7 +107,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}()
 	reread := time.NewTicker(rereadEvery)
 	defer reread.Stop()
-	s.say("watching", "%s: ctrl-C ends it", strings.Join(slices.Concat(s.Paths, s.Kustomizations), ", "))
+	s.say("watching", "%s: ctrl-C ends it", strings.Join(slices.Concat(s.Options.Paths, s.Options.Kustomizations), ", "))
 	for saved := time.Now(); ; {
 		s.turn(ctx, saved)
 		select {
@@ -98,26 +117,26 @@ func (s *Session) Run(ctx context.Context) error {
 			return nil
 		case saved = <-s.saves:
 		case saved = <-reread.C:
-		case saved = <-s.wake:
-			s.wake = nil
+		case saved = <-s.held.wake:
+			s.held.wake = nil
 		}
 	}
 }
 
 // leave shows the objects that stay.
 func (s *Session) leave() {
-	if !s.applied && !s.unfinished {
+	if !s.last.applied && !s.unfinished {
 		s.say("ended", "nothing was written")
 		return
 	}
-	s.say("ended", "VidraResource %[1]s stays, and its objects are kept as they are in it: `kubectl delete vidraresource %[1]s` removes it with its objects", s.Creation.Name)
+	s.say("ended", "VidraResource %[1]s stays, and its objects are kept as they are in it: `kubectl delete vidraresource %[1]s` removes it with its objects", s.Options.Creation.Name)
 }
 
 // say shows a line.
 func (s *Session) say(kind, format string, args ...any) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
-	s.Show(kind, fmt.Sprintf(format, args...))
+	s.Options.Show(kind, fmt.Sprintf(format, args...))
 }
 
 // fail shows the lines of a fault, unless it is the last one.
@@ -144,7 +163,7 @@ func (s *Session) turn(ctx context.Context, saved time.Time) {
 			texts[path] = len(bytes.TrimSpace(text)) > 0
 		}
 	}
-	found, err := files.Reader{Recursive: s.Recursive, Visit: s.watcher.visit, Built: built}.Read(ctx, s.Paths, s.Kustomizations)
+	found, err := files.Reader{Recursive: s.Options.Recursive, Visit: s.watcher.visit, Built: built}.Read(ctx, s.Options.Paths, s.Options.Kustomizations)
 	s.watcher.end()
 	var objects map[string]manifest.Object
 	if err == nil {
@@ -155,20 +174,20 @@ func (s *Session) turn(ctx context.Context, saved time.Time) {
 	}
 	switch {
 	case err != nil:
-		s.held = nil
+		s.held.files = nil
 		s.fail("broken", err, "nothing is changed until this is corrected")
 		return
-	case s.applied && !s.unfinished && slices.Equal(found, s.files):
+	case s.last.applied && !s.unfinished && slices.Equal(found, s.last.files):
 		if s.fault != "" {
 			s.say("saved", "the files are as they were applied")
 		}
-		s.fault, s.held, s.found = "", nil, nil
+		s.fault, s.held.files, s.found.files = "", nil, nil
 		return
 	}
-	if s.found == nil || !slices.Equal(found, s.found) { // otherwise this is a later attempt
-		s.found, s.saved = found, saved
+	if s.found.files == nil || !slices.Equal(found, s.found.files) { // otherwise this is a later attempt
+		s.found.files, s.found.saved = found, saved
 	}
-	changes := changesOf(s.objects, objects)
+	changes := changesOf(s.last.objects, objects)
 	if s.hold(found, changes) {
 		return
 	}
@@ -180,12 +199,12 @@ func (s *Session) turn(ctx context.Context, saved time.Time) {
 // emptied returns an error about a file that had a text when it was applied last.
 func (s *Session) emptied(found []insight.File, texts map[string]bool) error {
 	for _, path := range slices.Sorted(maps.Keys(texts)) {
-		if s.texts[path] && !texts[path] {
+		if s.last.texts[path] && !texts[path] {
 			return fmt.Errorf("%s is empty, and its objects stay: remove it from the kustomization to remove them", path)
 		}
 	}
 	for _, f := range found {
-		had := slices.ContainsFunc(s.files, func(was insight.File) bool { return was.Name == f.Name && strings.TrimSpace(was.Text) != "" })
+		had := slices.ContainsFunc(s.last.files, func(was insight.File) bool { return was.Name == f.Name && strings.TrimSpace(was.Text) != "" })
 		if had && strings.TrimSpace(f.Text) == "" {
 			return fmt.Errorf("%s is empty, and its objects stay: delete the file to remove them", f.Name)
 		}
@@ -195,7 +214,7 @@ func (s *Session) emptied(found []insight.File, texts map[string]bool) error {
 
 // parse returns the objects of files by their names.
 func (s *Session) parse(found []insight.File) (map[string]manifest.Object, error) {
-	creation := s.Creation
+	creation := s.Options.Creation
 	creation.Files = found
 	cut, err := creation.Manifest()
 	if err != nil {
@@ -239,22 +258,22 @@ func changesOf(before, after map[string]manifest.Object) (c changes) {
 // hold reports whether the files remove objects and have not been the same for removalDelay.
 func (s *Session) hold(found []insight.File, c changes) bool {
 	if c.removed == 0 {
-		s.held = nil
+		s.held.files = nil
 		return false
 	}
-	if s.held == nil || !slices.Equal(s.held, found) {
-		s.held, s.heldUntil = found, time.Now().Add(removalDelay)
-		s.wake = time.After(removalDelay)
+	if s.held.files == nil || !slices.Equal(s.held.files, found) {
+		s.held.files, s.held.until = found, time.Now().Add(removalDelay)
+		s.held.wake = time.After(removalDelay)
 		s.say("waiting", "%s would be removed: the files have to stay as they are for %s", display.Plural(c.removed, "object"), removalDelay)
 	}
-	return time.Now().Before(s.heldUntil)
+	return time.Now().Before(s.held.until)
 }
 
 // write writes the VidraResource.
 func (s *Session) write(ctx context.Context, found []insight.File, texts map[string]bool, objects map[string]manifest.Object, c changes) error {
-	creation := s.Creation
+	creation := s.Options.Creation
 	creation.Files = found
-	p, err := s.Writes.Prepare(ctx, creation)
+	p, err := s.Options.Writes.Prepare(ctx, creation)
 	if err != nil {
 		return err
 	}
@@ -268,7 +287,7 @@ func (s *Session) write(ctx context.Context, found []insight.File, texts map[str
 	defer next.Wait()
 	defer cancel()
 	wrote := false
-	remarks, err := s.Writes.Create(ending, p, func(done, _ int) {
+	remarks, err := s.Options.Writes.Create(ending, p, func(done, _ int) {
 		if wrote || done <= configMaps+secrets {
 			return
 		}
@@ -299,16 +318,16 @@ func (s *Session) write(ctx context.Context, found []insight.File, texts map[str
 
 // wrote keeps and shows the files that were written.
 func (s *Session) wrote(p *writes.Prepared, found []insight.File, texts map[string]bool, objects map[string]manifest.Object, c changes) {
-	again := s.applied && !p.Changed && slices.Equal(found, s.files)
-	s.files, s.texts, s.objects, s.applied, s.fault, s.held = found, texts, objects, true, "", nil
+	again := s.last.applied && !p.Changed && slices.Equal(found, s.last.files)
+	s.last.files, s.last.texts, s.last.objects, s.last.applied, s.fault, s.held.files = found, texts, objects, true, "", nil
 	if again { // what an earlier write had left
 		return
 	}
 	text := fmt.Sprintf("generation %d with %s", p.VidraResource.Generation, display.Plural(len(objects), "object"))
 	if !p.Changed {
-		text = fmt.Sprintf("VidraResource %s has this manifest already: %s", s.Creation.Name, text)
+		text = fmt.Sprintf("VidraResource %s has this manifest already: %s", s.Options.Creation.Name, text)
 	}
-	s.say("saved", "%s (%d added, %d changed, %d removed), written %d ms after the save", text, c.added, c.changed, c.removed, time.Since(s.saved).Milliseconds())
+	s.say("saved", "%s (%d added, %d changed, %d removed), written %d ms after the save", text, c.added, c.changed, c.removed, time.Since(s.found.saved).Milliseconds())
 	for i, line := range c.lines {
 		if i == mostObjects {
 			s.say("", "... and %d more", len(c.lines)-i)
@@ -317,7 +336,7 @@ func (s *Session) wrote(p *writes.Prepared, found []insight.File, texts map[stri
 		s.say("", "%s", line)
 	}
 	if p.VidraResource.Spec.Suspend {
-		s.say("remark", "VidraResource %s is suspended: nothing is applied until spec.suspend is false", s.Creation.Name)
+		s.say("remark", "VidraResource %s is suspended: nothing is applied until spec.suspend is false", s.Options.Creation.Name)
 	}
-	s.outcome.expect(p.VidraResource.Generation, s.saved)
+	s.outcome.expect(p.VidraResource.Generation, s.found.saved)
 }

@@ -40,22 +40,22 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.tool.stop(ctx, p.options.Timeout); err != nil {
+	if err := p.work.tool.stop(ctx, p.work.options.Timeout); err != nil {
 		return nil, err
 	}
 	const back = "nothing was released. Correct it and run the command again, or go back with --undo"
 	if p.Exists {
-		err = c.writes.SecureParts(ctx, p.vr)
+		err = c.writes.SecureParts(ctx, p.work.vr)
 	} else {
 		var remarks []string
-		remarks, err = c.writes.Create(ctx, p.prepared, nil)
+		remarks, err = c.writes.Create(ctx, p.work.prepared, nil)
 		p.Remarks = append(p.Remarks, remarks...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create VidraResource %s: %w; %s", p.Name, err, back)
 	}
 	var last error
-	p.vr, err = c.questions.Watch(ctx, p.Name, p.options.Timeout, func(vr *v1alpha1.VidraResource) bool {
+	p.work.vr, err = c.questions.Watch(ctx, p.Name, p.work.options.Timeout, func(vr *v1alpha1.VidraResource) bool {
 		last = settled(vr)
 		return last == nil || vr.Status.ObservedGeneration >= vr.Generation && slices.ContainsFunc(vr.Status.Problems, refuses)
 	})
@@ -69,8 +69,8 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("release the fields of %s: %w: run the command again", p.From, err)
 	}
-	_, next := p.tool.steps()
-	result := &Result{Objects: len(p.vr.Status.ManagedResources), Released: released, Compared: len(before), Left: p.left(), Next: next}
+	_, next := p.work.tool.steps()
+	result := &Result{Objects: len(p.work.vr.Status.ManagedResources), Released: released, Compared: len(before), Left: p.left(), Next: next}
 	result.Changed, err = c.changed(ctx, before)
 	return result, err
 }
@@ -99,8 +99,8 @@ func refuses(p v1alpha1.Problem) bool {
 
 // left names the objects that the tool applied and that the inventory of the VidraResource lacks.
 func (p *Plan) left() (all []string) {
-	for _, e := range p.expected {
-		if !slices.ContainsFunc(p.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool { return object.IdentityOf(&m) == e }) {
+	for _, e := range p.work.expected {
+		if !slices.ContainsFunc(p.work.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool { return object.IdentityOf(&m) == e }) {
 			all = append(all, display.Name(e.Kind, e.Namespace, e.Name))
 		}
 	}
@@ -109,23 +109,23 @@ func (p *Plan) left() (all []string) {
 
 // snapshot reads the objects before a migration.
 func (c *Client) snapshot(ctx context.Context, p *Plan) ([]*unstructured.Unstructured, error) {
-	vr := p.vr
+	vr := p.work.vr
 	if !p.Exists {
-		vr = p.prepared.VidraResource
+		vr = p.work.prepared.VidraResource
 	}
 	if !access.IsLocal(vr.Spec.Destination.Server) {
 		return nil, nil
 	}
 	if p.Exists {
-		found := make([]*unstructured.Unstructured, len(p.vr.Status.ManagedResources))
-		err := c.each(ctx, p.vr, nil, func(ctx context.Context, i int, e v1alpha1.ManagedResourceStatus) (err error) {
+		found := make([]*unstructured.Unstructured, len(p.work.vr.Status.ManagedResources))
+		err := c.each(ctx, p.work.vr, nil, func(ctx context.Context, i int, e v1alpha1.ManagedResourceStatus) (err error) {
 			found[i], err = c.read(ctx, e.APIVersion, e.Kind, e.Namespace, e.Name)
 			return err
 		})
 		return slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return u == nil }), err
 	}
 	var found []*unstructured.Unstructured
-	for _, o := range p.compared {
+	for _, o := range p.work.compared {
 		u, err := c.read(ctx, o.APIVersion, o.Kind, o.Namespace, o.Name)
 		if err != nil {
 			return nil, err

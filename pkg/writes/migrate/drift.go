@@ -41,8 +41,8 @@ func (c *Client) planDocuments(ctx context.Context, p *Plan, tool Tool, namespac
 	if err != nil {
 		return err
 	}
-	p.creation = &writes.Creation{
-		Name: p.Name, Files: []insight.File{file}, Namespace: namespace, DefaultNamespace: namespace, PartsNamespace: p.options.PartsNamespace,
+	p.work.creation = &writes.Creation{
+		Name: p.Name, Files: []insight.File{file}, Namespace: namespace, DefaultNamespace: namespace, PartsNamespace: p.work.options.PartsNamespace,
 		Annotations: map[string]string{v1alpha1.MigratedFromAnnotation: tool.origin()},
 	}
 	return nil
@@ -78,7 +78,7 @@ func (c *Client) reconciled(ctx context.Context, p *Plan, tool Tool, document, l
 		p.find(Acceptable, "drift", "%s: %s", name(live), describe(d, tool))
 	}
 	if !p.accepts("drift") {
-		p.drifted[object.IdentityIn(live)] = true
+		p.work.drifted[object.IdentityIn(live)] = true
 		return document, nil
 	}
 	with := live.DeepCopy()

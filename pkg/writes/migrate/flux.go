@@ -144,7 +144,7 @@ func (f *flux) inventory(ctx context.Context, p *Plan, u *unstructured.Unstructu
 		if live != nil {
 			objectAnnotations(p, live)
 		}
-		p.expected = append(p.expected, object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name})
+		p.work.expected = append(p.work.expected, object.Identity{GroupKind: schema.GroupKind{Group: group, Kind: kind}, Namespace: namespace, Name: name})
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 	}
 	mostly := len(sides[true]) > len(sides[false])
 	former, err := json.Marshal(formerKubectl{ServerSide: mostly, Others: sides[!mostly]})
-	p.creation.Annotations[v1alpha1.BeforeMigrationAnnotation] = string(former)
+	p.work.creation.Annotations[v1alpha1.BeforeMigrationAnnotation] = string(former)
 	return err
 }
 

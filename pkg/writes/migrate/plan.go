@@ -65,6 +65,11 @@ type Plan struct {
 	// Remarks are messages to the user.
 	Remarks []string `json:"-"`
 
+	work planWork
+}
+
+// planWork is the part of a plan that its steps work with.
+type planWork struct {
 	tool    Tool
 	options Options
 	// expected are the objects that the tool applied, as far as it has an inventory.
@@ -92,11 +97,11 @@ func (p *Plan) Blocked() (all []Finding) {
 	return all
 }
 
-func (p *Plan) accepts(field string) bool { return slices.Contains(p.options.Accept, field) }
+func (p *Plan) accepts(field string) bool { return slices.Contains(p.work.options.Accept, field) }
 
 // Plan returns the migration of the objects of a tool. It writes nothing.
 func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) {
-	p := &Plan{From: tool.title(), Name: cmp.Or(o.Name, tool.defaultName()), tool: tool, options: o, drifted: map[object.Identity]bool{}}
+	p := &Plan{From: tool.title(), Name: cmp.Or(o.Name, tool.defaultName()), work: planWork{tool: tool, options: o, drifted: map[object.Identity]bool{}}}
 	vr, err := c.ours(ctx, p.Name, tool)
 	if err != nil {
 		return nil, err
@@ -106,7 +111,7 @@ func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) 
 		return nil, err
 	}
 	if vr != nil {
-		p.Exists, p.vr, p.Objects = true, vr, len(vr.Status.ManagedResources)
+		p.Exists, p.work.vr, p.Objects = true, vr, len(vr.Status.ManagedResources)
 		if p.VidraResource, err = c.objects.Dynamic.Resource(v1alpha1.Resource).Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
 			return nil, c.program.VidraResourceError("get", p.Name, err)
 		}
@@ -138,7 +143,7 @@ func (c *Client) Plan(ctx context.Context, tool Tool, o Options) (*Plan, error) 
 			return nil, err
 		}
 	}
-	adopted := p.Exists && settled(p.vr) == nil
+	adopted := p.Exists && settled(p.work.vr) == nil
 	p.Steps = append(p.Steps, Step{fmt.Sprintf("create VidraResource %s, which adopts %s unchanged", p.Name, display.Plural(p.Objects, "object")), adopted},
 		Step{"release " + tool.marks().describe(), adopted && left == 0})
 	return p, nil
@@ -181,24 +186,24 @@ func patchesSecret(patch map[string]any) bool {
 
 // planNew plans a new VidraResource.
 func (c *Client) planNew(ctx context.Context, p *Plan) error {
-	if err := p.tool.read(ctx, p); err != nil {
+	if err := p.work.tool.read(ctx, p); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Severity == Refused }) && p.VidraResource == nil {
 		return nil
 	}
 	var err error
-	if p.creation != nil {
-		p.prepared, err = c.writes.Prepare(ctx, *p.creation)
+	if p.work.creation != nil {
+		p.work.prepared, err = c.writes.Prepare(ctx, *p.work.creation)
 	} else {
-		p.prepared, err = c.writes.PrepareSources(ctx, p.VidraResource)
+		p.work.prepared, err = c.writes.PrepareSources(ctx, p.VidraResource)
 	}
 	if err != nil {
 		return err
 	}
-	p.VidraResource = p.prepared.Body()
-	p.Remarks = append(p.Remarks, p.prepared.Remarks...)
-	diff, err := c.writes.Difference(ctx, p.prepared)
+	p.VidraResource = p.work.prepared.Body()
+	p.Remarks = append(p.Remarks, p.work.prepared.Remarks...)
+	diff, err := c.writes.Difference(ctx, p.work.prepared)
 	if err != nil { // such as an artifact that the user may not fetch
 		p.find(Acceptable, "diff", "the objects were not compared: %s. Objects that differ are not adopted", err)
 		return nil
@@ -209,14 +214,14 @@ func (c *Client) planNew(ctx context.Context, p *Plan) error {
 			p.judge(o)
 		}
 		p.compareInventory(d.Objects)
-		p.compared = append(p.compared, d.Objects...)
+		p.work.compared = append(p.work.compared, d.Objects...)
 	}
 	return nil
 }
 
 // compareInventory adds the findings about objects that the tool applied, and that the manifest lacks.
 func (p *Plan) compareInventory(found []*insight.ObjectDifference) {
-	for _, e := range p.expected {
+	for _, e := range p.work.expected {
 		if !slices.ContainsFunc(found, func(o *insight.ObjectDifference) bool { return o.ID() == e }) {
 			p.find(Acceptable, "inventory", "%s is not in the manifest that Vidra reads: it stays as it is, and nothing manages it", display.Name(e.Kind, e.Namespace, e.Name))
 		}
@@ -241,7 +246,7 @@ func (p *Plan) judge(o *insight.ObjectDifference) {
 		}
 		p.find(Acceptable, "missing", "%s does not exist, and Vidra creates it", o.Object())
 	default:
-		if p.drifted[o.ID()] {
+		if p.work.drifted[o.ID()] {
 			return // a finding names the fields
 		}
 		p.find(Refused, "objects", "%s would be refused or changed: %s", o.Object(), cmp.Or(o.Why, "the action is "+o.Action))

@@ -107,11 +107,11 @@ func hasManager(u *unstructured.Unstructured, name string) bool {
 // the objects that have traces. An object that Vidra has not applied is an error. The last reconcile of the tool may have written again, so
 // that it looks until there is nothing to do.
 func (c *Client) release(ctx context.Context, p *Plan, write bool) (n int, err error) {
-	manager, m := managerOf(p.vr), p.tool.marks()
+	manager, m := managerOf(p.work.vr), p.work.tool.marks()
 	const rounds = 3
 	for range rounds {
 		var done atomic.Int64
-		err := c.each(ctx, p.vr, p.options.Progress, func(ctx context.Context, _ int, e v1alpha1.ManagedResourceStatus) error {
+		err := c.each(ctx, p.work.vr, p.work.options.Progress, func(ctx context.Context, _ int, e v1alpha1.ManagedResourceStatus) error {
 			sent, err := c.patchObject(ctx, e, func(live *unstructured.Unstructured) ([]byte, error) {
 				if !slices.Contains(ownership.Managers(live, manager), manager) {
 					if !write || live.GetAnnotations()[v1alpha1.ApplyAnnotation] != "" { // Vidra leaves it
