@@ -225,8 +225,11 @@ func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
 	}
 	configurations := make(map[object.Identity]string, len(inventory))
 	for _, o := range inventory {
+		if o.In(v1alpha1.ObjectDeleting) {
+			return false
+		}
 		configurations[o.ID] = ""
-		if o.Entry.UID != "" && o.Entry.State != v1alpha1.ObjectDeleting {
+		if o.Entry.UID != "" {
 			configurations[o.ID] = o.Entry.Configuration
 		}
 	}

@@ -24,6 +24,8 @@ func TestIsApplied(t *testing.T) {
 	}
 	going := entry("a", "1")
 	going.Entry.State = v1alpha1.ObjectDeleting
+	goingOnce := entry("once", "2")
+	goingOnce.Entry.State = v1alpha1.ObjectDeleting
 	a, once := &desired.Object{ID: id("a"), Configuration: "1"}, &desired.Object{ID: id("once"), Configuration: "2", Lifetime: desired.Lifetime{Apply: v1alpha1.ApplyIfNotPresent}}
 	for name, tc := range map[string]struct {
 		objects   []*desired.Object
@@ -38,6 +40,7 @@ func TestIsApplied(t *testing.T) {
 		"Fewer":           {[]*desired.Object{a}, nil, false},
 		"OfAnotherClient": {[]*desired.Object{a, once}, []*plan.Object{entry("a", "1")}, true},
 		"NeverChanged":    {[]*desired.Object{a, once}, []*plan.Object{entry("a", "1"), entry("once", "1")}, true},
+		"RemovedOnce":     {[]*desired.Object{a, once}, []*plan.Object{entry("a", "1"), goingOnce}, false},
 	} {
 		require.Equal(t, tc.want, isApplied(&desired.Resolved{Objects: tc.objects}, tc.inventory), name)
 	}
