@@ -209,7 +209,9 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 	if len(results) == 0 {
 		return
 	}
-	for _, r := range results {
+	before := make([]*v1alpha1.RecreatedStatus, len(results))
+	for i, r := range results {
+		before[i] = r.Task.Known.Entry.Recreated
 		r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Recreation.Delete.GetUID())}
 	}
 	err := p.writeInventory(ctx)
@@ -229,4 +231,9 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 		}
 		r.Err = p.applier.Delete(ctx, r.Task.Object.Key, r.Recreation.Delete)
 	})
+	for i, r := range results {
+		if err != nil || r.Err != nil && !object.Unanswered(r.Err) { // it is not deleted
+			r.Task.Known.Entry.Recreated = before[i]
+		}
+	}
 }

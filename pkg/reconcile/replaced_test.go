@@ -79,6 +79,25 @@ func TestNoReplacementForAFormerSpec(t *testing.T) {
 	p.replaceAll(t.Context(), all)
 	require.Zero(t, deleted)
 	require.ErrorContains(t, all[0].Err, "it is not deleted now")
+	require.False(t, o.DeletedByVidra(), "an edit of it is one")
+}
+
+// TestReplacementThatWasNotSent: with the mode Warn, an object stays as a user leaves it, although a process before, or a deletion that was refused, has
+// announced its replacement for another configuration.
+func TestReplacementThatWasNotSent(t *testing.T) {
+	l := newLab(t, colors("a"))
+	l.kept = map[string]*unstructured.Unstructured{}
+	l.mustPass(t)
+	vr := l.get(t)
+	vr.Spec.Drift.Mode, vr.Generation = v1alpha1.DriftWarn, vr.Generation+1
+	require.NoError(t, l.client.Update(t.Context(), vr))
+	vr.Status.ManagedResources[0].Recreated = &v1alpha1.RecreatedStatus{Configuration: "another", UID: vr.Status.ManagedResources[0].UID}
+	require.NoError(t, l.client.Status().Update(t.Context(), vr))
+	l.restart()
+	l.mustPass(t)
+	require.Nil(t, l.get(t).Status.ManagedResources[0].Recreated, "the object exists")
+	clear(l.kept)
+	require.NotContains(t, l.mustPass(t, "a"), "a", "a user has deleted it")
 }
 
 // TestStatusOfAnotherVidraResource: a VidraResource was replaced by another one of its name meanwhile.

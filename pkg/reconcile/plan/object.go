@@ -3,6 +3,8 @@ package plan
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -139,6 +141,13 @@ func (o *Object) Leave() {
 // Its absence is no edit.
 func (o *Object) DeletedByVidra() bool {
 	return o.In(v1alpha1.ObjectDeleting) || o.Entry != nil && o.Entry.Recreated != nil && o.Entry.Recreated.UID == o.Entry.UID
+}
+
+// NoteExists notes an object that exists: unless it is being deleted, the deletion that the inventory announces was not sent, or refused.
+func (o *Object) NoteExists(live *unstructured.Unstructured) {
+	if is := o.Entry.Recreated; is != nil && is.UID == string(live.GetUID()) && live.GetDeletionTimestamp() == nil {
+		o.Entry.Recreated = nil
+	}
 }
 
 // In reports whether the object is in the inventory in a state.

@@ -53,6 +53,9 @@ func (p *Recorder) recordObserved(r apply.Result) {
 	if o.Edits.Drift = now; differs || !o.Postponed() {
 		o.Problem = nil
 	}
+	if found := r.Task.Cause.Found; found != nil {
+		o.NoteExists(found)
+	}
 	p.Plan.NoteAnswer(o, r.Glass)
 	p.Plan.Findings.Waits = p.Plan.Findings.Waits || r.Task.Why == plan.WhyChanged
 	if !differs {
@@ -153,6 +156,7 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	if p.Plan.Settings.Watched {
 		entry.Others = r.Applied.State.Others.Record(p.Plan.Settings.OthersOf(r.Applied.Live.GetUID()))
 	}
+	o.NoteExists(r.Applied.Live)
 	if entry.Recreated != nil && entry.Recreated.Configuration != r.Task.Object.Configuration {
 		entry.Recreated = nil
 	}
