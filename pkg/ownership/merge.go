@@ -108,7 +108,7 @@ func mergeList(live any, conf []any, all, ours *fieldpath.Set) any {
 		i, configured := 0, false
 		if known {
 			if i, configured = configuration.place(conf, element); !configured {
-				i, configured = placeOfDefaulted(conf, element)
+				i, configured = configuration.placeOfApplied(conf, element, ours)
 			}
 		}
 		switch {

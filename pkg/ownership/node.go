@@ -136,6 +136,17 @@ func placeOfDefaulted(list []any, element fieldpath.PathElement) (i int, found b
 	return i, i >= 0
 }
 
+// placeOfApplied is placeOfDefaulted for an element of ours, or if ours has no other element for the item. list is the value of n.
+func (n *node) placeOfApplied(list []any, element fieldpath.PathElement, ours *fieldpath.Set) (i int, found bool) {
+	i, found = placeOfDefaulted(list, element)
+	if !found || ours.Members.Has(element) || !ours.WithPrefix(element).Empty() {
+		return i, found
+	}
+	return i, !slices.ContainsFunc(elements(ours), func(applied fieldpath.PathElement) bool {
+		return maySelect(applied, list[i]) && !n.isOther(applied, i)
+	})
+}
+
 // isOther reports whether element is the key of an item of a list other than the item i, which leaves out keys with a default.
 func (n *node) isOther(element fieldpath.PathElement, i int) bool {
 	list, _ := n.live.([]any)
