@@ -69,10 +69,10 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 func (r *run) live(ctx context.Context, from client.Reader, id string) (*v1alpha1.VidraResource, error) {
 	vr, key := &v1alpha1.VidraResource{}, types.NamespacedName{Name: nameOf(r.is, id)}
 	err := from.Get(ctx, key, vr)
-	if apierrors.IsNotFound(err) && r.reconciler.Options.Shard != "" && from == r.reconciler.Client {
+	if isAbsent(err) && r.reconciler.Options.Shard != "" && from == r.reconciler.Client {
 		err = r.reconciler.API.Get(ctx, key, vr)
 	}
-	if apierrors.IsNotFound(err) {
+	if isAbsent(err) {
 		return nil, nil //nolint:nilnil // that it does not exist is no error
 	} else if err != nil {
 		return nil, fmt.Errorf("read VidraResource %s: %w", key.Name, err)
@@ -221,9 +221,9 @@ func (r *run) writeResource(ctx context.Context, id string, live *v1alpha1.Vidra
 	text, _, _ := unstructured.NestedString(u.Object, "spec", "manifest")
 	if live != nil { // a policy may quote the former manifest, too
 		text += "\n" + live.Spec.Manifest
-		u.SetResourceVersion(live.ResourceVersion)
 	}
 	r.session.beginWrite(name)
+	u.SetResourceVersion(versionOf(live))
 	err := r.patch(ctx, u)
 	for attempt := 1; apierrors.IsConflict(err) && attempt < writeAttempts; attempt++ {
 		now, other := r.live(ctx, r.reconciler.API, id)
@@ -231,9 +231,7 @@ func (r *run) writeResource(ctx context.Context, id string, live *v1alpha1.Vidra
 			err = other
 			break
 		}
-		if u.SetResourceVersion(""); now != nil {
-			u.SetResourceVersion(now.ResourceVersion)
-		}
+		u.SetResourceVersion(versionOf(now))
 		err = r.patch(ctx, u)
 	}
 	if err != nil {
@@ -251,6 +249,17 @@ func (r *run) writeResource(ctx context.Context, id string, live *v1alpha1.Vidra
 		return other
 	}
 	return asProblem(id, name, text, err)
+}
+
+// noVersion is a resourceVersion that is unused: an apply with it creates an object, and is refused with a conflict if there is one.
+const noVersion = "1"
+
+// versionOf returns the resourceVersion for the write of a VidraResource in the state that was read; nil was absent.
+func versionOf(live *v1alpha1.VidraResource) string {
+	if live == nil {
+		return noVersion
+	}
+	return live.ResourceVersion
 }
 
 // ownerOf is the reference to an owner. It does not block the deletion of the owner.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -196,7 +195,7 @@ func (r *run) externalArtifact(ctx context.Context) (*unstructured.Unstructured,
 	switch {
 	case meta.IsNoMatchError(err):
 		return nil, errors.New("the API server does not serve ExternalArtifacts: install the CustomResourceDefinitions of Flux 2.7 or later")
-	case apierrors.IsNotFound(err):
+	case isAbsent(err):
 		return nil, nil //nolint:nilnil // that it does not exist is no error
 	case err != nil:
 		return nil, fmt.Errorf("read ExternalArtifact %s: %w", key, err)
@@ -262,7 +261,8 @@ func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNo
 // writeExternalArtifact writes the ExternalArtifact, and then its status. It fails for one that another client has created since the first read: the server may
 // have taken long to answer.
 func (r *run) writeExternalArtifact(ctx context.Context, owner metav1.OwnerReference, is published, path string, size int) error {
-	if _, err := r.externalArtifact(ctx); err != nil {
+	live, err := r.externalArtifact(ctx)
+	if err != nil {
 		return err
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"sourceRef": map[string]any{
@@ -274,6 +274,9 @@ func (r *run) writeExternalArtifact(ctx context.Context, owner metav1.OwnerRefer
 	status := u.DeepCopy()
 	unstructured.RemoveNestedField(status.Object, "spec")
 	u.SetOwnerReferences([]metav1.OwnerReference{owner})
+	if u.SetResourceVersion(noVersion); live != nil {
+		u.SetResourceVersion(live.GetResourceVersion())
+	}
 	if err := r.patch(ctx, u); err != nil {
 		return fmt.Errorf("write ExternalArtifact %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}
@@ -287,7 +290,7 @@ func (r *run) writeExternalArtifact(ctx context.Context, owner metav1.OwnerRefer
 			"observedGeneration": u.GetGeneration(), "message": "published by InfrahubSync " + r.is.Name + ": " + is.Revision,
 		}},
 	}
-	err := r.reconciler.Client.Status().Patch(ctx, status, client.Apply, client.FieldOwner(FieldManager+"-"+v1alpha1.LabelValue(r.is.Name)), client.ForceOwnership) //nolint:staticcheck // as in patch
+	err = r.reconciler.Client.Status().Patch(ctx, status, client.Apply, client.FieldOwner(FieldManager+"-"+v1alpha1.LabelValue(r.is.Name)), client.ForceOwnership) //nolint:staticcheck // as in patch
 	if err != nil {
 		return fmt.Errorf("write the status of ExternalArtifact %s/%s: %w", u.GetNamespace(), u.GetName(), err)
 	}

@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 	err := r.reconciler.API.Get(ctx, types.NamespacedName{Namespace: r.secretNamespace, Name: name}, there)
 	if err == nil && there.Labels[v1alpha1.SyncLabel] != v1alpha1.LabelValue(r.is.Name) {
 		return newProblem(id, v1alpha1.ArtifactConflict, "Secret %s/%s exists, and is not of this InfrahubSync: delete or rename it", r.secretNamespace, name)
-	} else if err != nil && !apierrors.IsNotFound(err) {
+	} else if err != nil && !isAbsent(err) {
 		return newProblem(id, v1alpha1.ArtifactRefused, "read Secret %s/%s: %s", r.secretNamespace, name, reasonOf(err))
 	}
 	secret := &corev1.Secret{
@@ -103,6 +104,7 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 	if u.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(secret); err != nil {
 		return newProblem(id, v1alpha1.ArtifactRefused, "Secret %s/%s cannot be written", r.secretNamespace, name)
 	}
+	u.SetResourceVersion(cmp.Or(there.ResourceVersion, noVersion))
 	if err := r.patch(ctx, u); err != nil {
 		return newProblem(id, v1alpha1.ArtifactRefused, "write Secret %s/%s: %s", r.secretNamespace, name, reasonOf(err))
 	}

@@ -342,10 +342,12 @@ func TestAdoptionDuringTheAnswer(t *testing.T) {
 		// atWrite reports that the change precedes the write, after the last read.
 		atWrite, own bool
 	}{
-		"Created":  {reason: "The answer came later."},
-		"Changed":  {reason: "The answer came later.", before: ofAccount("shop")},
-		"AtWrite":  {reason: "The write has the version that was read.", before: ofAccount("shop"), atWrite: true},
-		"Harmless": {reason: "Another write of it, as of its status, is no obstacle.", before: ofAccount("shop"), atWrite: true, own: true},
+		"Created":     {reason: "The answer came later."},
+		"Changed":     {reason: "The answer came later.", before: ofAccount("shop")},
+		"AtWrite":     {reason: "The write has the version that was read.", before: ofAccount("shop"), atWrite: true},
+		"AtCreate":    {reason: "The write of an absent one creates it.", atWrite: true},
+		"OwnAtCreate": {reason: "It may be adopted.", atWrite: true, own: true},
+		"Harmless":    {reason: "Another write of it, as of its status, is no obstacle.", before: ofAccount("shop"), atWrite: true, own: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c client.Client
@@ -353,7 +355,6 @@ func TestAdoptionDuringTheAnswer(t *testing.T) {
 				theirs := ofAccount(map[bool]string{true: "shop", false: "bank"}[tc.own])
 				if tc.before == nil {
 					require.NoError(t, c.Create(context.WithoutCancel(t.Context()), theirs))
-					return
 				}
 				live := &v1alpha1.VidraResource{}
 				require.NoError(t, c.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(theirs), live))
@@ -405,6 +406,25 @@ func TestAdoptionDuringTheAnswer(t *testing.T) {
 	}
 }
 
+// TestWritesCreate: the writes of a Secret and of an ExternalArtifact that were absent create them: those that another client creates meanwhile are left as they are.
+func TestWritesCreate(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, corev1.AddToScheme(scheme))
+	scheme.AddKnownTypeWithName(externalArtifact, &unstructured.Unstructured{})
+	var versions []string
+	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			versions = append(versions, o.GetResourceVersion())
+			return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("it exists"))
+		},
+	}).Build()
+	is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is"}, Spec: v1alpha1.InfrahubSyncSpec{Publish: &v1alpha1.InfrahubSyncPublish{Namespace: "flux-system"}}}
+	r := &run{is: is, session: newSession("is"), secretNamespace: "shop", reconciler: &Reconciler{API: c, Client: c}}
+	require.ErrorContains(t, r.writeSecret(t.Context(), "a", "1", "a", metav1.OwnerReference{}, "text"), "write Secret shop/a")
+	require.ErrorContains(t, r.writeExternalArtifact(t.Context(), metav1.OwnerReference{}, published{}, "", 0), "it exists")
+	require.Equal(t, []string{noVersion, noVersion}, versions)
+}
+
 // TestExternalArtifactOfAnother: an ExternalArtifact that was created while the server answered is not written.
 func TestExternalArtifactOfAnother(t *testing.T) {
 	scheme := runtime.NewScheme()
@@ -425,7 +445,8 @@ func TestExternalArtifactOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, "is not of this InfrahubSync")
 }
 
-// TestTextOfAProxy: a text with 404 does not make the InfrahubSync absent that controls a VidraResource, which another one would adopt.
+// TestTextOfAProxy: a text with 404 does not make the InfrahubSync absent that controls a VidraResource, which another one would adopt, and none of the objects
+// that an InfrahubSync writes.
 func TestTextOfAProxy(t *testing.T) {
 	for text, dangling := range map[bool]bool{true: false, false: true} {
 		api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -434,9 +455,17 @@ func TestTextOfAProxy(t *testing.T) {
 			},
 		})
 		owner := &metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.SyncKind, Name: "other", UID: "other"}
-		is, err := (&run{reconciler: &Reconciler{API: api}}).dangling(t.Context(), owner)
+		r := &run{
+			is: &v1alpha1.InfrahubSync{Spec: v1alpha1.InfrahubSyncSpec{Publish: &v1alpha1.InfrahubSyncPublish{}}}, session: newSession("is"), reconciler: &Reconciler{API: api, Client: api},
+		}
+		is, err := r.dangling(t.Context(), owner)
 		require.Equal(t, dangling, is)
 		require.Equal(t, dangling, err == nil)
+		_, err = r.live(t.Context(), api, "a")
+		require.Equal(t, dangling, err == nil)
+		_, err = r.externalArtifact(t.Context())
+		require.Equal(t, dangling, err == nil)
+		require.Equal(t, dangling, r.writeSecret(t.Context(), "a", "1", "a", metav1.OwnerReference{}, "text") == nil)
 	}
 }
 
