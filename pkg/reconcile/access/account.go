@@ -124,9 +124,13 @@ func IsNoNamespace(err error) bool { return errors.As(err, new(*NoNamespace)) }
 // MayPatch reports whether the account of a VidraResource may patch an object of the cluster d. It fails with NoNamespace while the Namespace of the
 // account is absent. Where Vidra may not impersonate the account, it asks as itself: whether the account has the right is known then, too.
 func (a Accounts) MayPatch(ctx context.Context, vr *v1alpha1.VidraResource, d Destination, key trigger.ObjectKey) (bool, error) {
+	absent, err := a.lacksNamespace(ctx, vr) // the Namespace may come between this and the next read
+	if err != nil {
+		return false, err
+	}
 	client, user, why := a.ClientOf(ctx, vr, d)
 	switch {
-	case why != nil && vr.Spec.ServiceAccountName != "" && a.Unread(ctx, vr):
+	case why != nil && absent:
 		return false, &NoNamespace{why.Message}
 	case why != nil || user == "":
 		return why == nil, nil
@@ -139,13 +143,16 @@ func (a Accounts) MayPatch(ctx context.Context, vr *v1alpha1.VidraResource, d De
 	return may, err
 }
 
-// Unread reports whether the cache lacks the Namespace of the account of a VidraResource: it may be new.
-func (a Accounts) Unread(ctx context.Context, vr *v1alpha1.VidraResource) bool {
-	if a.Impersonated == nil {
-		return false
+// lacksNamespace reports whether the cache lacks the Namespace of the account of a VidraResource: it may be new.
+func (a Accounts) lacksNamespace(ctx context.Context, vr *v1alpha1.VidraResource) (bool, error) {
+	if a.Impersonated == nil || vr.Spec.ServiceAccountName == "" {
+		return false, nil
 	}
 	_, err := a.namespaceOf(ctx, vr)
-	return err != nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("read the Namespace of ServiceAccount %s: %w", Account(vr), err)
+	}
+	return err != nil, nil
 }
 
 // namespaceOf reads the Namespace of the account of a VidraResource from the cache.

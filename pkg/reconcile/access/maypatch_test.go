@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -55,11 +56,19 @@ func (q questioned) As(user string) (dynamic.Interface, error) {
 	return q.account, nil
 }
 
-// namespaceless is a cache without Namespaces.
-type namespaceless struct{ client.Reader }
+// namespaceless is a cache without Namespaces, or one that cannot be read. A late Namespace comes after the first read.
+type namespaceless struct {
+	client.Reader
+	err  error
+	late bool
+	read int
+}
 
-func (namespaceless) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)
+func (n *namespaceless) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	if n.read++; n.late && n.read > 1 {
+		return nil
+	}
+	return cmp.Or(n.err, error(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, key.Name)))
 }
 
 // TestMayPatch: the rights of an account are known, too, where Vidra may not impersonate it. A tenant may withdraw that right, and delete the Namespace of
@@ -73,9 +82,11 @@ func TestMayPatch(t *testing.T) {
 		reason         string
 		vidra, account asker
 		selector       labels.Selector
+		namespaces     namespaceless
 		want           bool
 		err            error
 		asked          []string
+		unasked        bool
 	}{
 		"May":         {reason: "Its account answers.", account: asker{allowed: true}, want: true},
 		"MayNot":      {reason: "Its account answers.", vidra: asker{allowed: true}},
@@ -84,6 +95,8 @@ func TestMayPatch(t *testing.T) {
 		"ForbiddenTo": {reason: "Another installation may act as the account.", account: asker{err: forbidden}, vidra: asker{allowed: true}, want: true, asked: []string{other}},
 		"Neither":     {reason: "Vidra lacks the right to ask.", account: asker{err: forbidden}, vidra: asker{err: down}, err: down, asked: []string{other}},
 		"NoNamespace": {reason: "The Namespace may be new.", selector: labels.Everything(), err: &NoNamespace{}},
+		"Late":        {reason: "The Namespace came meanwhile.", selector: labels.Everything(), namespaces: namespaceless{late: true}, account: asker{allowed: true}, want: true},
+		"Unreadable":  {reason: "The Namespace may exist.", selector: labels.Everything(), namespaces: namespaceless{err: down}, err: down, unasked: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,11 +104,13 @@ func TestMayPatch(t *testing.T) {
 			vr := &v1alpha1.VidraResource{}
 			vr.Spec.Destination.Namespace, vr.Spec.ServiceAccountName = "shop", "deployer"
 			key := trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "bank", Name: "page"}
-			may, err := Accounts{Cache: namespaceless{}, Impersonated: tc.selector}.MayPatch(t.Context(), vr, questioned{vidra: &tc.vidra, account: &tc.account}, key)
+			may, err := Accounts{Cache: &tc.namespaces, Impersonated: tc.selector}.MayPatch(t.Context(), vr, questioned{vidra: &tc.vidra, account: &tc.account}, key)
 			require.Equal(t, tc.want, may, tc.reason)
 			require.Equal(t, IsNoNamespace(tc.err), IsNoNamespace(err), tc.reason)
 			if !IsNoNamespace(tc.err) {
 				require.ErrorIs(t, err, tc.err, tc.reason)
+			}
+			if !tc.unasked && !IsNoNamespace(tc.err) {
 				require.Equal(t, []string{self}, tc.account.asked)
 				require.Equal(t, "system:serviceaccount:shop:deployer", tc.account.user)
 			}
