@@ -71,7 +71,7 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 	_, _ = w.Write(m.Text) // a Buffer never fails
 	_ = w.Close()
 	pieces := slices.Collect(slices.Chunk(packed.Bytes(), keptBytes))
-	immutable, since := true, time.Now().UTC().Format(time.RFC3339Nano)
+	immutable := true
 	secrets := k.Secrets.Secrets(k.Namespace)
 	name := func(i int) string { return fmt.Sprintf("vidra-manifest-%s-%s-%d", vr.UID, m.Digest[:12], i) }
 	listed, err := k.list(ctx, vr, cached)
@@ -89,6 +89,7 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 			return err
 		}
 	}
+	since := sinceAfter(listed)
 	for i, piece := range pieces {
 		if written {
 			break
@@ -111,6 +112,17 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 	return k.drop(ctx, slices.DeleteFunc(listed, func(s corev1.Secret) bool { return !isOther(s) }), func(revision string) bool {
 		return retain[revision] && revision != m.Revision
 	})
+}
+
+// sinceAfter returns the time of a manifest that is kept now, which is after the times of the listed ones: the clock of a former leader may have been ahead.
+func sinceAfter(listed []corev1.Secret) string {
+	since := time.Now().UTC()
+	for _, s := range listed {
+		if other, err := time.Parse(time.RFC3339Nano, s.Annotations[keptSince]); err == nil && !since.After(other) {
+			since = other.Add(time.Second) // the texts are compared: another fraction may be longer
+		}
+	}
+	return since.Format(time.RFC3339Nano)
 }
 
 // Retain deletes the manifests of a VidraResource, except the manifests of some revisions.

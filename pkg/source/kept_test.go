@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +54,7 @@ func TestKeptBytes(t *testing.T) {
 	}
 }
 
-// TestKeptAgain: a manifest that returns is the last one again, as one of a variable that has its former value.
+// TestKeptAgain: a manifest that returns is the last one again, as one of a variable that has its former value, whatever the clocks of the leaders show.
 func TestKeptAgain(t *testing.T) {
 	t.Parallel()
 	kept := &Kept{Secrets: fake.NewClientset().CoreV1(), Namespace: "vidra-system"} // it holds Secrets; semantics of the API server play no role
@@ -62,11 +63,29 @@ func TestKeptAgain(t *testing.T) {
 	for _, revision := range []string{"first", "second", "first"} {
 		require.NoError(t, kept.Save(t.Context(), vr, Manifest{Digest: revision + "-as-a-digest", Revision: revision, Text: []byte(revision)}, all, false))
 	}
-	texts, err := kept.Load(t.Context(), vr, "")
-	require.NoError(t, err)
-	var order []string
-	for text := range texts {
-		order = append(order, string(text))
+	order := func() (order []string) {
+		texts, err := kept.Load(t.Context(), vr, "")
+		require.NoError(t, err)
+		for text := range texts {
+			order = append(order, string(text))
+		}
+		return order
 	}
-	require.Equal(t, []string{"first", "second"}, order)
+	require.Equal(t, []string{"first", "second"}, order())
+
+	// The clock of the former leader was ahead.
+	secrets := kept.Secrets.Secrets(kept.Namespace)
+	list, err := secrets.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for i := range list.Items {
+		s := &list.Items[i]
+		since, err := time.Parse(time.RFC3339Nano, s.Annotations[keptSince])
+		require.NoError(t, err)
+		s.Annotations[keptSince] = since.Add(time.Hour).Format(time.RFC3339Nano)
+		_, err = secrets.Update(t.Context(), s, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	third := Manifest{Digest: "third-as-a-digest", Revision: "third", Text: []byte("third")}
+	require.NoError(t, kept.Save(t.Context(), vr, third, all, false))
+	require.Equal(t, []string{"third", "first", "second"}, order())
 }
