@@ -53,8 +53,10 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if err := r.unchanged(ctx); err != nil {
 		return false, err
 	}
-	if live, err = r.live(ctx, r.reconciler.API, a.ID); err != nil { // the server may have taken long to answer
-		return false, err
+	if c.secret != "" { // its Secret is written first, and the server may have taken long to answer
+		if live, err = r.live(ctx, r.reconciler.API, a.ID); err != nil {
+			return false, err
+		}
 	}
 	if live != nil {
 		if err := r.dropDanglingController(ctx, live); err != nil {

@@ -341,17 +341,23 @@ func TestAdoptionDuringTheAnswer(t *testing.T) {
 		before *v1alpha1.VidraResource
 		// atWrite reports that the change precedes the write, after the last read.
 		atWrite, own bool
+		// quiet reports that there is no change.
+		quiet bool
 	}{
 		"Created":     {reason: "The answer came later."},
 		"Changed":     {reason: "The answer came later.", before: ofAccount("shop")},
 		"AtWrite":     {reason: "The write has the version that was read.", before: ofAccount("shop"), atWrite: true},
 		"AtCreate":    {reason: "The write of an absent one creates it.", atWrite: true},
+		"Quiet":       {reason: "The write is the only request.", quiet: true, own: true},
 		"OwnAtCreate": {reason: "It may be adopted.", atWrite: true, own: true},
 		"Harmless":    {reason: "Another write of it, as of its status, is no obstacle.", before: ofAccount("shop"), atWrite: true, own: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var c client.Client
+			var c client.WithWatch
 			change := func() {
+				if tc.quiet {
+					return
+				}
 				theirs := ofAccount(map[bool]string{true: "shop", false: "bank"}[tc.own])
 				if tc.before == nil {
 					require.NoError(t, c.Create(context.WithoutCancel(t.Context()), theirs))
@@ -392,10 +398,20 @@ func TestAdoptionDuringTheAnswer(t *testing.T) {
 			from, err := infrahub.New(infrahub.Options{URL: listener.URL, Credentials: infrahub.Credentials{Token: "t"}})
 			require.NoError(t, err)
 			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, bounds: bounds{syncs: make(slots, 1), parsing: make(slots, 1)}}}
+			reads, disturbed := 0, map[bool]int{false: 1}[tc.quiet]
+			r.reconciler.API = interceptor.NewClient(c, interceptor.Funcs{
+				Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if _, is := o.(*v1alpha1.VidraResource); is {
+						reads++
+					}
+					return under.Get(ctx, key, o, options...)
+				},
+			})
 			_, err = r.apply(t.Context(), infrahub.Artifact{ID: "a", StorageID: "s"})
+			require.Equal(t, disturbed, reads, "it is read again after a conflict alone")
 			if tc.own {
 				require.NoError(t, err, tc.reason)
-				require.Equal(t, 2, writes)
+				require.Equal(t, 1+disturbed, writes)
 				return
 			}
 			require.ErrorContains(t, err, "bank/deployer", tc.reason)
