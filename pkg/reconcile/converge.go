@@ -24,8 +24,8 @@ import (
 // healWorkers are more than the gate has slots: one is always free to find out that a heal has to wait.
 const healWorkers = limits.GateSlots + 16
 
-// Converge reverts a change of one applied object, or does its task of a reconcile before the turn of the task. It waits for a slot of the
-// gate, for the lock of the lane, for a reconcile that is applying the object, and, if the object is contended, for its share of the budget. More
+// Converge reverts a change of one applied object, or does its task of a reconcile before the turn of the task. It waits for the lock of the lane.
+// Without a slot of the gate, during an apply of the object by a reconcile, and before its share of the budget if it is contended, it returns, and is called again. More
 // than a revert, such as a new object, a policy that has the change stay, or a failure, is handed over to a reconcile. docs/architecture.md lists
 // the waits and the handed-over edits. It returns no error, as the controller has a backoff of its own.
 func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Result, error) {

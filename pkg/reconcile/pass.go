@@ -50,7 +50,7 @@ type pass struct {
 	begun atomic.Int64
 	// foreign is the last write of the status by another client before the VidraResource was read, or 0.
 	foreign int
-	// finalizer is the finalizer of the VidraResource.
+	// finalizer is the finalizer of the VidraResource, with the objects that are removed if it came too late.
 	finalizer finalizerState
 	// leavePlaces gives back the places of the reconcile at its cluster and among large manifests.
 	leavePlaces func()

@@ -56,7 +56,7 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	began := time.Now()
 	p.run(ctx)
 	answered := time.Now()
-	if p.outcome.end == Applied && p.known.task.Object.Rules.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks nothing beside its apply
+	if p.outcome.end == Applied && p.known.task.Object.Rules.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks no dry run beside its apply
 		p.outcome.altered = a.alteredBy(ctx, p.known.task.Object, p.outcome.live)
 	}
 	done = a.record(p, warnings.all())
@@ -125,7 +125,7 @@ func (k known) unmet() bool {
 }
 
 // gather returns the knowledge of a task. It reads the object only if the cause lacks
-// it and the decision needs it: the heal of an edit needs no read.
+// it and the decision needs it: the heal of an edit needs no read of it. Owners that the manifest names are read.
 func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	k := known{task: t, settings: a.Settings, wasSensitive: t.Known.WasSensitive()}
 	k.expected, k.expectedKnown = a.expected(t)

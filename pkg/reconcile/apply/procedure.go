@@ -251,7 +251,8 @@ const (
 // apply applies the configuration for a reason, which is WhyDrift for the removal of additions. live is the object as it is known; nil if
 // it is unknown. Fields that ignore rules name are released before the apply, or after it if it creates the object.
 //
-// The first apply of an object that exists is for the object that was judged: it is refused after a write of another client.
+// The first apply of a new task about an object that exists, such as an adoption, is for the object that was judged: it is refused after a write of
+// another client.
 func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	p.body = p.known.task.Object.Body
 	live, err := p.editOwn(ctx, live, p.withoutBindings)

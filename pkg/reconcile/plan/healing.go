@@ -24,8 +24,8 @@ func (p *Planner) HealTask(ctx context.Context, o *Object, cause trigger.Cause) 
 	default:
 		return Task{}, time.Time{}, false
 	}
-	if due := o.Turn.Due(); due != nil {
-		cause = due.Cause.Then(cause)
+	if waits := o.Turn.Due(); waits != nil {
+		cause = waits.Cause.Then(cause)
 	}
 	if cause.Found != nil {
 		if _, asks := cause.Found.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]; asks {

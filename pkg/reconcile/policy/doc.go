@@ -1,5 +1,5 @@
-// Package policy decides whether Vidra may write to an object: whether it reverts an edit, and whether it removes an object. It is
-// pure: callers find out the facts, in the order of the questions of a decision.
+// Package policy decides whether Vidra may write to an object: whether it reverts an edit, and whether it removes an object. It
+// sends no request: the facts about an edit are arguments, and [Decide] asks its Facts, in the order of its questions.
 //
 // Each rule returns one value: [Revert], or [Leave] with a reason and a time, for an edit; [Remove], [Keep] or [Wait] for a removal.
 // [FirstOf] combines rules about edits, and [Decide] rules about removals. The reconciler and `vidra diff` call the same functions. `vidra

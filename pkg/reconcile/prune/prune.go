@@ -108,7 +108,7 @@ type Remover struct {
 	Replaced func() bool
 	// Interrupted reports that no further removal begins. Optional.
 	Interrupted func() bool
-	// stale is Stale, asked once for several objects.
+	// stale is Stale, asked once a second.
 	stale func() error
 	// receivers returns the other VidraResources that have one of the objects in their manifests.
 	receivers func() (map[object.Identity][]owners.Receiver, error)
@@ -116,9 +116,8 @@ type Remover struct {
 	exclusions *exclusions
 }
 
-// remove deletes or releases an object: it deletes the object if this VidraResource is its only
-// owner, and otherwise releases our fields only. An object that is not ours at this
-// moment is unchanged.
+// remove deletes an object, releases our fields in it, or leaves it for now, as policy.Decide says: only an object without another owner is
+// deleted. An object that is not ours at this moment is unchanged.
 func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
 	done := a.removeIn(ctx, e)
 	if done.end == kindUnserved && done.key.Name != "" { // discovery was behind
