@@ -72,6 +72,37 @@ func TestHistoryOfAnUnansweredHeal(t *testing.T) {
 	}
 }
 
+// TestUnansweredHealOfAnObjectThatIsGone: an edit that moved a value is reverted by a request whose answer is lost, and the object is deleted while its
+// watch is down. It is created again. It is not parallel because it stops the operator.
+func TestUnansweredHealOfAnObjectThatIsGone(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
+	stopOperator(t)
+	proxy, through := proxied(t)
+	startAnother(t, through)
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	before := get(t, page).GetUID()
+	of := func(verb string) faultproxy.Match {
+		return faultproxy.Match{Verb: verb, Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
+	}
+	away := faultproxy.Status(apierrors.NewServiceUnavailable("away"))
+	lost := proxy.Inject(of("patch"), away)
+	require.NoError(t, edit(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}}, types.JSONPatchType,
+		`[{"op":"move","from":"/data/greeting","path":"/data/salutation"}]`, client.FieldOwner("person")))
+	await(t, func(c *assert.CollectT) { require.Positive(c, lost.Hits()) })
+	expired := proxy.Inject(of("watch"), faultproxy.Status(apierrors.NewResourceExpired("the history has gone")))
+	proxy.CutStreams(of("watch"))
+	require.NoError(t, admin.Delete(t.Context(), page.DeepCopy()))
+	await(t, func(c *assert.CollectT) { require.Positive(c, expired.Hits()) })
+	expired.Remove() // a list shows that it is absent
+	lost.Remove()
+	awaitReady(t, ns)
+	awaitInOrder(t, ns, page)
+	require.NotEqual(t, before, get(t, page).GetUID())
+}
+
 // TestHistoryOfUnansweredHeals reverts one edit after the other by requests whose answers are lost. Each is in the
 // history, although the next edit is made before an answer comes. It is not parallel because it stops the operator.
 func TestHistoryOfUnansweredHeals(t *testing.T) {

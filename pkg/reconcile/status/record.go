@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -208,6 +209,9 @@ func (p *Recorder) recordFailure(r apply.Result, asked bool) {
 	}
 	if r.Task.Why == plan.WhyDrift {
 		r.Task.Cause.Unanswered = r.Task.Cause.Unanswered || object.Unanswered(r.Err)
+		if r.Task.Cause.Found != nil && apierrors.IsNotFound(r.Err) { // it has gone, or its Namespace or kind: it is read before the next attempt
+			r.Task.Cause = trigger.Cause{Unsure: true, Since: r.Task.Cause.Since, Before: r.Task.Cause.Before}
+		}
 		p.Plan.Findings.PendingDrift[r.Task.Object.Key] = r.Task.Cause
 	}
 	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
