@@ -169,7 +169,7 @@ func TestEventsOfAStatusWriteAtTheStop(t *testing.T) {
 }
 
 // TestF33LeaseLostWithSomethingToTell cuts a leader off from the statuses, then from its
-// Lease. It ends, and what it did is told, though the statuses are not its any more.
+// Lease. It ends, and reports its heals, though the statuses are not its any more. The next leader reports the rest, which it finds again.
 func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
 	needsOwnControlPlane(t, faultsInjected)
 	ns := newNamespace(t)
@@ -199,7 +199,6 @@ func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
 		require.Fail(t, "who cannot renew the Lease still runs")
 	}
 	require.Error(t, leader.Err(), "so that it is started again")
-	awaitEvent(t, v, corev1.EventTypeNormal, "Applied", "Apply", "0 created, 1 changed")
 	require.Len(t, withReason(eventsAbout(t, v), "DriftCorrected"), 1, "it waited for no status")
 	awaitEvent(t, page, corev1.EventTypeNormal, "ChangeReverted", "Restore", `to "good morning"; "person" had set it to "mine"`)
 	printed, err := os.ReadFile(leader.Log)
@@ -210,4 +209,7 @@ func TestF33LeaseLostWithSomethingToTell(t *testing.T) {
 	require.NoError(t, admin.Delete(t.Context(), lease)) // which its holder did not release
 	startOperator(t)
 	awaitReady(t, ns)
+	awaitEvent(t, v, corev1.EventTypeNormal, "Applied", "Apply", "0 created, 1 changed")
+	require.Equal(t, 2, sum(withReason(eventsAbout(t, v), "Applied")), "each apply is reported once, by the process whose status has it")
+	require.Equal(t, 1, sum(withReason(eventsAbout(t, v), "DriftCorrected")))
 }
