@@ -37,7 +37,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if sensitive, current := r.current(live, want, id); current {
 		return sensitive, nil
 	}
-	if p := r.session.unfitFor(a); p != nil {
+	if p := r.session.results.unfitFor(a); p != nil {
 		return false, p
 	}
 	done, err := r.reconciler.bounds.syncs.take(ctx)
@@ -46,7 +46,7 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	}
 	defer done()
 	c, err := r.content(ctx, a)
-	r.session.noteUnfit(a, err)
+	r.session.results.noteUnfit(a, err)
 	if err != nil {
 		return false, err
 	}
@@ -149,7 +149,7 @@ func (r *run) current(live *v1alpha1.VidraResource, want *unstructured.Unstructu
 	if !strings.HasPrefix(live.Annotations[v1alpha1.ArtifactAnnotation], inSecret+".") {
 		return false, secret == nil && len(live.Spec.ManifestFrom) == 0 && isCurrent(live, want, id, "")
 	}
-	return true, secret != nil && secret.Annotations[v1alpha1.ArtifactAnnotation] == id && r.session.secretVersion(secret.Name) == secret.ResourceVersion &&
+	return true, secret != nil && secret.Annotations[v1alpha1.ArtifactAnnotation] == id && r.session.results.secretVersion(secret.Name) == secret.ResourceVersion &&
 		ownedBy(secret, live.UID) && isCurrent(live, want, inSecret, r.secretNamespace)
 }
 
@@ -224,7 +224,7 @@ func (r *run) writeResource(ctx context.Context, id string, live *v1alpha1.Vidra
 	if live != nil { // a policy may quote the former manifest, too
 		text += "\n" + live.Spec.Manifest
 	}
-	r.session.beginWrite(name)
+	r.session.results.beginWrite(name)
 	u.SetResourceVersion(versionOf(live))
 	err := r.patch(ctx, u)
 	for attempt := 1; apierrors.IsConflict(err) && attempt < writeAttempts; attempt++ {
@@ -237,9 +237,9 @@ func (r *run) writeResource(ctx context.Context, id string, live *v1alpha1.Vidra
 		err = r.patch(ctx, u)
 	}
 	if err != nil {
-		r.session.endWrite(name, 0)
+		r.session.results.endWrite(name, 0)
 	} else {
-		r.session.endWrite(name, u.GetGeneration())
+		r.session.results.endWrite(name, u.GetGeneration())
 	}
 	if errors.As(err, new(*problem)) {
 		return err

@@ -211,7 +211,7 @@ func (r *Reconciler) vidraResources(of cache.Informers) source.Source {
 func (r *Reconciler) onVidraResource(q workqueue.TypedRateLimitingInterface[ctrl.Request]) toolscache.ResourceEventHandler {
 	enqueue := func(vr *v1alpha1.VidraResource, generation int64) {
 		owner := metav1.GetControllerOf(vr)
-		if s := r.sessionOf(owner); s != nil && s.changed(vr.Name, generation) {
+		if s := r.sessionOf(owner); s != nil && s.results.changed(vr.Name, generation) {
 			q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Name: owner.Name}})
 		}
 	}

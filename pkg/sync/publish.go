@@ -145,7 +145,7 @@ func (r *run) publicationID(artifacts []infrahub.Artifact) string {
 
 // files reads the contents of the artifacts, by the names of their files.
 func (r *run) files(ctx context.Context, artifacts []infrahub.Artifact) (map[string]string, error) {
-	r.session.retainUnfit(artifacts)
+	r.session.results.retainUnfit(artifacts)
 	files, mu := map[string]string{}, gosync.Mutex{}
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(downloads)
@@ -170,7 +170,7 @@ func (r *run) file(ctx context.Context, a infrahub.Artifact) (string, error) {
 	if p := check(r.is, a); p != nil {
 		return "", p
 	}
-	if p := r.session.unfitFor(a); p != nil {
+	if p := r.session.results.unfitFor(a); p != nil {
 		return "", p
 	}
 	done, err := r.reconciler.bounds.syncs.take(ctx)
@@ -182,7 +182,7 @@ func (r *run) file(ctx context.Context, a infrahub.Artifact) (string, error) {
 	if err == nil && c.secret != "" {
 		err = newProblem(a.ID, v1alpha1.ArtifactRefused, "artifact %s holds Secrets, which are not published: encrypt them, or use an InfrahubSync without spec.publish", a.ID)
 	}
-	r.session.noteUnfit(a, err)
+	r.session.results.noteUnfit(a, err)
 	return c.spec, err
 }
 

@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if wait := s.waits(now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	s.takeDirty()
+	s.results.takeDirty()
 	s.last.generation, s.last.request, s.last.confirmation, s.last.started = is.Generation, is.SyncRequest(), is.Annotations[v1alpha1.ConfirmRemovalAnnotation], now
 	if len(is.Status.Conditions) == 0 && !is.Spec.Suspend {
 		if err := r.writeStatus(ctx, is, starting(is)); err != nil {

@@ -90,7 +90,7 @@ const deleteAttempts = 3
 // unlisted, they come from the API server, since the cache may lack some that were written recently: then more than half seem
 // to be gone. listed are the names of the VidraResources of listed artifacts.
 func (r *run) controlled(ctx context.Context, listed map[string]bool) (found []*v1alpha1.VidraResource, err error) {
-	if r.reconciler.Options.Shard == "" && !r.session.wroteOthers(listed) {
+	if r.reconciler.Options.Shard == "" && !r.session.results.wroteOthers(listed) {
 		list := &v1alpha1.VidraResourceList{}
 		if err := r.reconciler.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list VidraResources: %w", err)
@@ -122,7 +122,7 @@ func (r *run) controlledNow(ctx context.Context) (found []*v1alpha1.VidraResourc
 			found = append(found, &v1alpha1.VidraResource{ObjectMeta: one.ObjectMeta})
 		}
 	}
-	r.session.retain(exists)
+	r.session.results.retain(exists)
 	return found, nil
 }
 

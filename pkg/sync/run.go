@@ -141,7 +141,7 @@ func (r *run) all(ctx context.Context, artifacts []infrahub.Artifact) error {
 	for _, a := range artifacts {
 		listed[nameOf(r.is, a.ID)] = true
 	}
-	r.session.retainUnfit(artifacts)
+	r.session.results.retainUnfit(artifacts)
 	controlled, err := r.controlled(ctx, listed)
 	if err != nil {
 		return err

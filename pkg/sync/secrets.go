@@ -56,7 +56,7 @@ func (r *Reconciler) secretNamespaceOf(is *v1alpha1.InfrahubSync) string {
 // listSecrets reads the versions of the Secrets with parts of manifests: until that succeeds or is forbidden, and while there is one.
 func (r *run) listSecrets(ctx context.Context, controlled []*v1alpha1.VidraResource) error {
 	r.secrets = map[string]*metav1.PartialObjectMetadata{}
-	used := r.session.hasSecrets()
+	used := r.session.results.hasSecrets()
 	for _, vr := range controlled {
 		used = used || len(vr.Spec.ManifestFrom) > 0 || strings.HasPrefix(vr.Annotations[v1alpha1.ArtifactAnnotation], inSecret)
 	}
@@ -73,7 +73,7 @@ func (r *run) listSecrets(ctx context.Context, controlled []*v1alpha1.VidraResou
 	for i := range list.Items {
 		r.secrets[list.Items[i].Name] = &list.Items[i]
 	}
-	r.session.retainSecrets(r.secrets)
+	r.session.results.retainSecrets(r.secrets)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (r *run) writeSecret(ctx context.Context, id, contentID, name string, owner
 	if err := r.patch(ctx, u); err != nil {
 		return newProblem(id, v1alpha1.ArtifactRefused, "write Secret %s/%s: %s", r.secretNamespace, name, reasonOf(err))
 	}
-	r.session.noteSecret(name, u.GetResourceVersion())
+	r.session.results.noteSecret(name, u.GetResourceVersion())
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (r *run) dropSecret(ctx context.Context, key types.NamespacedName) error {
 		return fmt.Errorf("delete Secret %s: %s", key, reasonOf(err))
 	}
 	if key.Namespace == r.secretNamespace {
-		r.session.noteSecret(key.Name, "")
+		r.session.results.noteSecret(key.Name, "")
 	}
 	return nil
 }

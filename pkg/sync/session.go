@@ -31,7 +31,7 @@ type session struct {
 	results   syncResults
 }
 
-// syncResults are the results of the syncs of an InfrahubSync until now.
+// syncResults are the results of the syncs of an InfrahubSync until now. It is safe for concurrent use.
 type syncResults struct {
 	// mu guards the fields below.
 	mu gosync.Mutex
@@ -138,33 +138,33 @@ func (r *Reconciler) used() map[*server]bool {
 }
 
 // beginWrite records that a VidraResource is about to be written. endWrite follows.
-func (s *session) beginWrite(name string) {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	if s.results.written[name] == nil {
-		s.results.written[name] = &written{}
+func (s *syncResults) beginWrite(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written[name] == nil {
+		s.written[name] = &written{}
 	}
-	s.results.written[name].writing, s.results.written[name].seen = true, 0
+	s.written[name].writing, s.written[name].seen = true, 0
 }
 
 // endWrite records the generation of a VidraResource after a write; 0 if it failed.
-func (s *session) endWrite(name string, generation int64) {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	w := s.results.written[name]
+func (s *syncResults) endWrite(name string, generation int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.written[name]
 	if generation > 0 {
 		w.generation = generation
 	}
 	w.writing = false
-	s.results.dirty = s.results.dirty || w.seen > w.generation
+	s.dirty = s.dirty || w.seen > w.generation
 }
 
 // changed records that the watch reported a generation of a VidraResource; -1 for its deletion, or the loss of its
 // controller. It reports whether the InfrahubSync has to be enqueued, because another client made the change or may have.
-func (s *session) changed(name string, generation int64) bool {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	w := s.results.written[name]
+func (s *syncResults) changed(name string, generation int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.written[name]
 	switch {
 	case w != nil && w.writing && generation > 0: // the answer of the write decides
 		w.seen = max(w.seen, generation)
@@ -172,22 +172,22 @@ func (s *session) changed(name string, generation int64) bool {
 	case w != nil && generation > 0 && generation <= w.generation:
 		return false
 	}
-	s.results.dirty = true
+	s.dirty = true
 	return true
 }
 
 // retain forgets the written VidraResources that are absent.
-func (s *session) retain(exists map[string]bool) {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	maps.DeleteFunc(s.results.written, func(name string, _ *written) bool { return !exists[name] })
+func (s *syncResults) retain(exists map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.written, func(name string, _ *written) bool { return !exists[name] })
 }
 
 // wroteOthers reports whether an unlisted VidraResource was written.
-func (s *session) wroteOthers(listed map[string]bool) bool {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	for name := range s.results.written {
+func (s *syncResults) wroteOthers(listed map[string]bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.written {
 		if !listed[name] {
 			return true
 		}
@@ -196,20 +196,25 @@ func (s *session) wroteOthers(listed map[string]bool) bool {
 }
 
 // takeDirty reports whether another client changed a VidraResource since the last call.
-func (s *session) takeDirty() bool {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	was := s.results.dirty
-	s.results.dirty = false
+func (s *syncResults) takeDirty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.dirty
+	s.dirty = false
 	return was
+}
+
+// isDirty reports whether another client has changed a VidraResource since the last takeDirty.
+func (s *syncResults) isDirty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dirty
 }
 
 // due reports whether a sync is due: by the time, by a change of the InfrahubSync, or by another client that changed
 // a VidraResource.
 func (s *session) due(is *v1alpha1.InfrahubSync, now time.Time) bool {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	return s.results.dirty || !now.Before(s.next) || s.last.generation != is.Generation || s.last.request != is.SyncRequest() ||
+	return s.results.isDirty() || !now.Before(s.next) || s.last.generation != is.Generation || s.last.request != is.SyncRequest() ||
 		s.last.confirmation != is.Annotations[v1alpha1.ConfirmRemovalAnnotation]
 }
 
@@ -234,68 +239,68 @@ func (s *session) wait(interval time.Duration, result result) time.Duration {
 }
 
 // unfitFor returns the known obstacle to the apply of the content of an artifact, or nil.
-func (s *session) unfitFor(a infrahub.Artifact) *problem {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	if known := s.results.unfit[a.ID]; known.artifact == a {
+func (s *syncResults) unfitFor(a infrahub.Artifact) *problem {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.unfit[a.ID]; known.artifact == a {
 		return known.problem
 	}
 	return nil
 }
 
 // noteUnfit records the problem of the content of an artifact, if it lasts as long as the content.
-func (s *session) noteUnfit(a infrahub.Artifact, err error) {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
+func (s *syncResults) noteUnfit(a infrahub.Artifact, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if p, is := errors.AsType[*problem](err); is && p.Reason == v1alpha1.ArtifactInvalid && contentID(a) != "" {
-		s.results.unfit[a.ID] = unfit{artifact: a, problem: p}
+		s.unfit[a.ID] = unfit{artifact: a, problem: p}
 		return
 	}
-	delete(s.results.unfit, a.ID)
+	delete(s.unfit, a.ID)
 }
 
 // retainUnfit forgets the unlisted artifacts.
-func (s *session) retainUnfit(artifacts []infrahub.Artifact) {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	if len(s.results.unfit) == 0 {
+func (s *syncResults) retainUnfit(artifacts []infrahub.Artifact) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unfit) == 0 {
 		return
 	}
 	listed := make(map[string]bool, len(artifacts))
 	for _, a := range artifacts {
 		listed[a.ID] = true
 	}
-	maps.DeleteFunc(s.results.unfit, func(id string, _ unfit) bool { return !listed[id] })
+	maps.DeleteFunc(s.unfit, func(id string, _ unfit) bool { return !listed[id] })
 }
 
 // secretVersion returns the version of a Secret after the last write, or empty.
-func (s *session) secretVersion(name string) string {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	return s.results.secrets[name]
+func (s *syncResults) secretVersion(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.secrets[name]
 }
 
 // retainSecrets forgets the written Secrets that are absent.
-func (s *session) retainSecrets(exist map[string]*metav1.PartialObjectMetadata) {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	maps.DeleteFunc(s.results.secrets, func(name, _ string) bool { return exist[name] == nil })
+func (s *syncResults) retainSecrets(exist map[string]*metav1.PartialObjectMetadata) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.secrets, func(name, _ string) bool { return exist[name] == nil })
 }
 
 // hasSecrets reports whether a Secret was written.
-func (s *session) hasSecrets() bool {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
-	return len(s.results.secrets) > 0
+func (s *syncResults) hasSecrets() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.secrets) > 0
 }
 
 // noteSecret records the version of a Secret; empty if it is deleted.
-func (s *session) noteSecret(name, version string) {
-	s.results.mu.Lock()
-	defer s.results.mu.Unlock()
+func (s *syncResults) noteSecret(name, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if version == "" {
-		delete(s.results.secrets, name)
+		delete(s.secrets, name)
 		return
 	}
-	s.results.secrets[name] = version
+	s.secrets[name] = version
 }

@@ -616,20 +616,20 @@ func TestOwnWrites(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newSession("is")
-			s.beginWrite("a")
+			s.results.beginWrite("a")
 			if tc.before != 0 {
-				require.True(t, s.changed("a", tc.before), "what it means is known after the answer")
+				require.True(t, s.results.changed("a", tc.before), "what it means is known after the answer")
 			}
-			s.endWrite("a", tc.answer)
+			s.results.endWrite("a", tc.answer)
 			enqueued := false
 			for _, generation := range tc.after {
-				enqueued = s.changed("a", generation)
+				enqueued = s.results.changed("a", generation)
 			}
 			require.Equal(t, tc.enqueue, enqueued, tc.reason)
-			require.Equal(t, tc.dirty, s.takeDirty(), tc.reason)
+			require.Equal(t, tc.dirty, s.results.takeDirty(), tc.reason)
 		})
 	}
-	require.True(t, newSession("is").changed("unknown", 1))
+	require.True(t, newSession("is").results.changed("unknown", 1))
 }
 
 // TestSessions: an InfrahubSync that is created again begins anew, and VidraResources of the former one do not concern it.
