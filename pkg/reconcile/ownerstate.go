@@ -95,8 +95,8 @@ func (a *attempt) begin(generation int64, revisions map[source.Key]string) {
 type inventoryState struct {
 	// loaded reports that the index knows the inventory.
 	loaded bool
-	// emptied reports that the first state of the VidraResource in this process had a finalizer without an inventory, before its finalization ended. recovers reports that its
-	// objects are still to be found again.
+	// emptied reports that the first state of the VidraResource in this process had a finalizer without an inventory, before its finalization
+	// ended. recovers reports that its objects are still to be found again.
 	recovers, emptied bool
 	// justHeld reports that this process has added the finalizer, and is still to write a status.
 	justHeld bool

@@ -66,15 +66,13 @@ type manifest struct {
 	objects []uint64
 }
 
-// parsedText are the objects in the texts of a manifest.
+// parsedText is a manifest as its texts were parsed.
 type parsedText struct {
-	uid        types.UID
-	generation int64
-	// text is the hash of the texts.
-	text       uint64
+	// manifest has no objects if it is unparsable.
+	manifest   manifest
 	unparsable bool
-	// objects are the hashes of the identities, as in manifest.
-	objects []uint64
+	// texts is the hash of all texts.
+	texts uint64
 }
 
 // listing are the VidraResources of the API server, as of began or later.
@@ -293,18 +291,17 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is readi
 	if len(ids) < manyNames && !slices.ContainsFunc(ids, mentions) {
 		return func(object.Identity) bool { return false }, true, unread
 	}
-	text := n.parse(vr, is, parts)
-	if text.unparsable {
+	p := n.parse(vr, is, parts)
+	if p.unparsable {
 		may := func(id object.Identity) bool {
 			return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.MayHave(vr, id) })
 		}
 		return may, false, unread // its reconcile reports the error
 	}
-	m = manifest{uid: vr.UID, generation: vr.Generation, text: maphash.String(seed, vr.Spec.Manifest), objects: text.objects}
 	if len(vr.Spec.ManifestFrom) == 0 {
-		n.note(vr, m)
+		n.note(vr, p.manifest)
 	}
-	return m.has, true, unread
+	return p.manifest.has, true, unread
 }
 
 // parse returns the objects in the parts of a manifest. The same texts are parsed once, and large ones one at a time.
@@ -314,7 +311,7 @@ func (n *Named) parse(vr *v1alpha1.VidraResource, is reading, parts []desired.Pa
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		p, found := n.parsed[vr.Name]
-		return p, found && p.uid == vr.UID && p.generation == vr.Generation && p.text == sum
+		return p, found && p.manifest.isOf(vr) && p.texts == sum
 	}
 	if p, found := known(); found {
 		return p
@@ -323,11 +320,11 @@ func (n *Named) parse(vr *v1alpha1.VidraResource, is reading, parts []desired.Pa
 	if p, found := known(); found { // meanwhile
 		return p
 	}
-	p := parsedText{uid: vr.UID, generation: vr.Generation, text: sum}
+	p := parsedText{manifest: manifest{uid: vr.UID, generation: vr.Generation, text: maphash.String(seed, vr.Spec.Manifest)}, texts: sum}
 	if all, err := is.objects(); err != nil {
 		p.unparsable = true
 	} else {
-		p.objects = hashes(all.Identities())
+		p.manifest.objects = hashes(all.Identities())
 	}
 	if p.unparsable || len(vr.Spec.ManifestFrom) > 0 {
 		n.mu.Lock()
