@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -135,6 +139,24 @@ func TestHealthChecksAfterARestart(t *testing.T) {
 	await(t, func(c *assert.CollectT) {
 		require.Equal(c, metav1.ConditionTrue, condition(c, getVidraResource(c, other), v1alpha1.ConditionHealthy).Status)
 	})
+}
+
+// TestHealthChecksAfterAFailedRead: a read that failed is repeated. It is not parallel: it stops the operator.
+func TestHealthChecksAfterAFailedRead(t *testing.T) {
+	ns := newNamespace(t)
+	crd, manifest := newStrictKind(t)
+	newVidraResource(t, ns, manifest)
+	awaitReady(t, ns)
+	setConditionOf(t, thingIn(crd, ns), "Broken", metav1.ConditionTrue, "")
+	stopOperator(t)
+	proxy, _ := startProxied(t)
+	awaitRestarted(t, ns)
+	reads := faultproxy.Match{Verb: "get", Resource: schema.GroupVersionResource{Group: crd.Spec.Group, Version: "v1", Resource: crd.Spec.Names.Plural}}
+	fault := proxy.Inject(reads, faultproxy.Status(apierrors.NewInternalError(errors.New("no answer"))))
+	setChecks(t, ns, checksOf(crd))
+	awaitCondition(t, ns, isHealthy(metav1.ConditionFalse, v1alpha1.ReasonUnhealthy), "spec.healthChecks cannot read it", "no answer")
+	fault.Remove()
+	awaitCondition(t, ns, isHealthy(metav1.ConditionFalse, v1alpha1.ReasonUnhealthy), "healthChecks.failed is true")
 }
 
 // awaitRestarted waits until a started operator has reconciled a VidraResource.

@@ -39,8 +39,9 @@ type healthAnswer struct {
 	health *trigger.Health
 	// check is the check that computed health; nil for kstatus.
 	check *healthcheck.Check
-	// read reports that the object was read for health, and failed that the read failed.
-	read, failed bool
+	// read reports that the object was read for health, and failed is the error of the read.
+	read   bool
+	failed error
 }
 
 // Illness is an unhealthy object.
@@ -162,23 +163,33 @@ func (p *Planner) NoteHealthRead(o *Object, live *unstructured.Unstructured, err
 		unreadable := &trigger.Health{Status: kstatus.UnknownStatus, Message: "spec.healthChecks cannot read it: " + err.Error()}
 		o.Seen.answer = healthAnswer{health: unreadable, check: p.Settings.Checks.For(o.ID.GroupKind)}
 	}
-	o.Seen.answer.read, o.Seen.answer.failed = true, err != nil
+	o.Seen.answer.read, o.Seen.answer.failed = true, err
 }
 
 // NeedsHealth returns the objects that events and answers have left out since they have a check, or another one. They have to be read. One whose
-// read failed is read again at the next resync.
+// read failed is read again with the next retry, or at the next resync after a lasting refusal.
 func (p *Planner) NeedsHealth() (objects []*Object) {
 	if !p.Scope.All && !p.Causes.Health && p.Settings.Watched {
 		return nil
 	}
 	for _, o := range p.State.Objects.Manifest {
-		check := p.Settings.Checks.For(o.ID.GroupKind)
-		exists := o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
-		if exists && (check != nil || o.Seen.answer.check != nil) && p.healthUnknown(o) && (o.Seen.answer.health == nil || o.Seen.answer.check != check || o.Seen.answer.failed && p.Scope.Resync) {
+		check, answer := p.Settings.Checks.For(o.ID.GroupKind), o.Seen.answer
+		again := answer.failed != nil && p.Scope.Resync || o.retriesHealth() && p.Scope.Retry
+		if o.hasHealth() && (check != nil || answer.check != nil) && p.healthUnknown(o) && (answer.health == nil || answer.check != check || again) {
 			objects = append(objects, o)
 		}
 	}
 	return objects
+}
+
+// hasHealth reports whether the object exists, and has a health.
+func (o *Object) hasHealth() bool {
+	return o.Entry != nil && o.Entry.UID != "" && !o.In(v1alpha1.ObjectCompleted)
+}
+
+// retriesHealth reports that the read for the health of the object failed, and may succeed at the next attempt.
+func (o *Object) retriesHealth() bool {
+	return o.hasHealth() && o.Seen.answer.failed != nil && !object.Lasting(o.Seen.answer.failed)
 }
 
 // healthUnknown reports that the watch of an object has not shown it since it has its check.

@@ -1,13 +1,16 @@
 package plan
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/healthcheck"
 	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
@@ -78,6 +81,41 @@ func TestHealthInAnswers(t *testing.T) {
 			p := &Planner{Env: &Env{Watches: shown{kept}}, Settings: &Settings{Watched: true}, State: s, Scope: Scope{All: true}}
 			p.Checkup()
 			require.Len(t, s.Health.Ill, tt.ill, tt.reason)
+		})
+	}
+}
+
+// TestRepeatedHealthReads: a read for health that failed is repeated with the next retry, and after a lasting refusal with the next resync.
+func TestRepeatedHealthReads(t *testing.T) {
+	t.Parallel()
+	checks := healthcheck.Compile([]v1alpha1.HealthCheck{{APIVersion: "v1", Kind: "ConfigMap", Current: "true"}}, nil)
+	for name, tt := range map[string]struct {
+		err           error
+		state         v1alpha1.ObjectState
+		retry, resync bool
+	}{
+		"read":                {nil, v1alpha1.ObjectApplied, false, false},
+		"failed":              {apierrors.NewInternalError(errors.New("no answer")), v1alpha1.ObjectApplied, true, true},
+		"refused":             {apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "a", nil), v1alpha1.ObjectApplied, false, true},
+		"failed and complete": {apierrors.NewInternalError(errors.New("no answer")), v1alpha1.ObjectCompleted, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &State{}
+			s.Objects.SetManifest([]*desired.Object{wanted.ConfigMap("a")})
+			o := s.Objects.Manifest[0]
+			o.Entry = fixture.InState(tt.state, "1")
+			p := &Planner{Env: &Env{Watches: shown{}}, Settings: &Settings{Checks: checks}, State: s}
+			p.NoteHealthRead(o, fixture.LiveConfigMap("1", nil), tt.err)
+			require.Equal(t, tt.retry, p.Failed(Ending{All: true}))
+			require.Empty(t, p.NeedsHealth(), "before the retry")
+			for _, of := range []struct {
+				scope Scope
+				want  bool
+			}{{Scope{All: true, Retry: true}, tt.retry}, {Scope{All: true, Retry: true, Resync: true}, tt.resync}} {
+				p.Scope = of.scope
+				require.Equal(t, of.want, len(p.NeedsHealth()) > 0, of.scope)
+			}
 		})
 	}
 }

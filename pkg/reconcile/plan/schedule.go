@@ -227,7 +227,7 @@ func (p *Planner) Failed(e Ending) bool {
 	pending, failed, kept := len(p.Findings.PendingDrift), false, false
 	for o := range p.State.Objects.All() {
 		rests := p.rests(o)
-		failed = failed || o.Problem != nil && !o.Problem.Awaited && !rests
+		failed = failed || o.Problem != nil && !o.Problem.Awaited && !rests || o.retriesHealth()
 		kept = kept || o.Problem != nil && strings.HasPrefix(o.Problem.Message, removedWhenApplied)
 		if o.Desired != nil && (rests || p.held(o)) {
 			if _, waits := p.Findings.PendingDrift[o.Desired.Key]; waits {

@@ -14,7 +14,7 @@ import (
 // exact are the reasons whose messages are always up to date: finalizers are removed one by one, and expressions corrected one by one.
 var exact = []string{v1alpha1.ReasonDeletionBlocked, v1alpha1.ReasonHealthCheckInvalid}
 
-// healthProblems returns the unhealthy objects. While they are the same, so are
+// healthProblems returns the unhealthy objects. While they are the same, with the same word of kstatus, so are
 // their messages, which count replicas for instance.
 func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	if o.Health == nil {
@@ -34,7 +34,8 @@ func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.
 				if a.Message != b.Message && strings.HasSuffix(b.Message, ": ") { // it is withheld since then
 					return false
 				}
-				stable := !slices.Contains(exact, a.Reason) || a.Message == b.Message
+				word := func(p v1alpha1.Problem) string { word, _, _ := strings.Cut(p.Message, ": "); return word }
+				stable := !slices.Contains(exact, a.Reason) && word(a) == word(b) || a.Message == b.Message
 				return a.Subject() == b.Subject() && a.Reason == b.Reason && stable
 			})
 		if same {

@@ -216,12 +216,13 @@ func TestSince(t *testing.T) {
 // with another object.
 func TestHealthMessages(t *testing.T) {
 	t.Parallel()
+	is := kstatus.InProgressStatus
 	pass := func(before v1alpha1.VidraResourceStatus, texts ...string) v1alpha1.VidraResourceStatus {
 		report := &plan.HealthReport{}
 		for i, text := range texts {
 			report.Ill = append(report.Ill, plan.Illness{
 				Object: *object.ProblemObject(fixture.ConfigMapKind, fixture.IDOf(fixture.ConfigMapKind, "shop", strconv.Itoa(i))),
-				Health: trigger.Health{Status: kstatus.InProgressStatus, Message: text},
+				Health: trigger.Health{Status: is, Message: text},
 			})
 		}
 		return Summarize(before, Outcome{spec: specFacts{watched: true}, All: true, Health: report})
@@ -236,6 +237,11 @@ func TestHealthMessages(t *testing.T) {
 	require.Equal(t, []string{"InProgress: 0 of 3", "InProgress: 0 of 2"}, messages(first))
 	require.Equal(t, first, pass(first, "1 of 3", "1 of 2"), "nothing is to be written")
 	require.Equal(t, []string{"InProgress: 1 of 3"}, messages(pass(first, "1 of 3")), "another set of objects is written anyway")
+
+	is = kstatus.UnknownStatus
+	unknown := pass(first, "cannot be read", "0 of 2")
+	is = kstatus.FailedStatus
+	require.Equal(t, []string{"Failed: broken", "Failed: 0 of 2"}, messages(pass(unknown, "broken", "0 of 2")), "both are unhealthy, for other reasons")
 }
 
 // TestUpgradeKeepsHealth: a status of an earlier version lists no problems. While the watches
