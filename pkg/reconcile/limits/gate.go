@@ -87,8 +87,9 @@ type Gate struct {
 	shares   map[trigger.Owner]*gateShare
 	// hanging is how many requests hang.
 	hanging int
-	// turns are the VidraResources with work that waits, the next one first.
-	turns []trigger.Owner
+	// turns are the VidraResources with work of each class that waits, the next one first. waits counts that work by its kinds.
+	turns [classes][]trigger.Owner
+	waits map[kindOfCluster]perClass
 	// woken are the heals with a slot that are still to enter, waiting the heals that wait.
 	woken, waiting map[trigger.Heal]bool
 }
@@ -150,7 +151,7 @@ func kindOf(h trigger.Heal) kindOfCluster {
 func NewGate(wake func(trigger.Heal)) *Gate {
 	return &Gate{
 		Wake: wake, clusters: map[string]perClass{}, kinds: map[kindOfCluster]perClass{}, shares: map[trigger.Owner]*gateShare{},
-		woken: map[trigger.Heal]bool{}, waiting: map[trigger.Heal]bool{},
+		waits: map[kindOfCluster]perClass{}, woken: map[trigger.Heal]bool{}, waiting: map[trigger.Heal]bool{},
 	}
 }
 
@@ -200,7 +201,10 @@ func (g *Gate) Routine(ctx context.Context, h trigger.Heal) (leave func(Answer),
 	i := slices.IndexFunc(line.waits[routine], func(w gateWait) bool { return w.granted == granted })
 	if i >= 0 {
 		line.waits[routine] = slices.Delete(line.waits[routine], i, i+1)
-		g.endTurns()
+		addTo(g.waits, kindOf(h), routine, -1)
+		if !g.shares[h.Owner].waits(routine) {
+			g.turns[routine] = slices.DeleteFunc(g.turns[routine], func(owner trigger.Owner) bool { return owner == h.Owner })
+		}
 		g.forgetUnused(h.Owner)
 	}
 	g.mu.Unlock()
@@ -251,10 +255,11 @@ func (g *Gate) tryLocked(h trigger.Heal, c class) bool {
 
 func (g *Gate) awaitLocked(h trigger.Heal, c class, granted chan struct{}) {
 	line := g.lineLocked(h)
-	line.waits[c] = append(line.waits[c], gateWait{h, granted})
-	if !slices.Contains(g.turns, h.Owner) {
-		g.turns = append(g.turns, h.Owner)
+	if !g.shares[h.Owner].waits(c) {
+		g.turns[c] = append(g.turns[c], h.Owner)
 	}
+	line.waits[c] = append(line.waits[c], gateWait{h, granted})
+	addTo(g.waits, kindOf(h), c, 1)
 }
 
 // lineLocked returns the part of a kind of a VidraResource, which it makes if absent.
@@ -316,17 +321,23 @@ func (g *Gate) Forget(owner trigger.Owner) {
 	}
 }
 
-// fits reports whether a slot is free. Heals of one kind take at most as many slots of their VidraResource and of their cluster as they leave, and heals
-// at one cluster as many of all: each further kind or cluster that hangs finds half of the rest.
+// fits reports whether a slot is free. Heals of one kind take at most as many slots of their VidraResource as they leave.
 func (g *Gate) fits(share *gateShare, line *gateLine, kind kindOfCluster, c class) bool {
+	if c == heals {
+		return line.held[heals] < min(line.bound(heals), gateOfVidraResource[heals]-share.held[heals]) && g.sharedFits(kind, c)
+	}
+	return line.held[routine] < share.routineBound(line) && share.held[routine] < gateOfVidraResource[routine] && g.sharedFits(kind, c)
+}
+
+// sharedFits reports whether a slot is free in the bounds that VidraResources share. Heals of one kind take at most as many slots of their cluster
+// as they leave, and heals at one cluster as many of all: each further kind or cluster that hangs finds half of the rest.
+func (g *Gate) sharedFits(kind kindOfCluster, c class) bool {
 	cluster := g.clusters[kind.cluster]
 	if c == heals {
 		leavesAll := g.total.free(gateOfAll) - cluster[heals]
-		leavesCluster := min(leavesAll, cluster.free(gateOfCluster)) - g.kinds[kind][heals]
-		return line.held[heals] < min(line.bound(heals), gateOfVidraResource[heals]-share.held[heals]) && leavesAll > 0 && leavesCluster > 0
+		return leavesAll > 0 && min(leavesAll, cluster.free(gateOfCluster)) > g.kinds[kind][heals]
 	}
-	return line.held[routine] < share.routineBound(line) && share.held[routine] < gateOfVidraResource[routine] && g.kinds[kind][routine] < routineOfKind &&
-		cluster.fits(routine, gateOfCluster) && g.total.fits(routine, gateOfAll)
+	return g.kinds[kind][routine] < routineOfKind && cluster.fits(routine, gateOfCluster) && g.total.fits(routine, gateOfAll)
 }
 
 func (g *Gate) add(share *gateShare, line *gateLine, kind kindOfCluster, c class, n int) {
@@ -355,36 +366,44 @@ func addTo[K comparable](all map[K]perClass, key K, c class, n int) {
 	}
 }
 
-// next gives free slots to work that waits, heals first.
+// next gives free slots to work that waits, heals first. It ends once no kind has a free slot, so that its time does not grow with the number of
+// VidraResources that wait.
 func (g *Gate) next() (woken []gateWait) {
 	for c := range classes {
-		for given := true; given && g.total.fits(c, gateOfAll); {
-			given = false
-			var passed, served []trigger.Owner
-			for _, owner := range g.turns {
-				if w, got := g.nextOf(g.shares[owner], c); got {
-					woken, given = append(woken, w), true
-					served = append(served, owner)
-				} else {
-					passed = append(passed, owner)
-				}
+		turns := g.turns[c]
+		for i, room := 0, g.hasRoom(c); room && i < len(turns); {
+			owner := turns[i]
+			w, got := g.nextOf(g.shares[owner], c)
+			if !got { // the slots only become fewer
+				i++
+				continue
 			}
-			g.turns = slices.Concat(passed, served)
+			woken = append(woken, w)
+			copy(turns[1:i+1], turns[:i])
+			if turns = turns[1:]; g.shares[owner].waits(c) {
+				turns = append(turns, owner)
+			}
+			room = g.hasRoom(c)
 		}
+		g.turns[c] = turns
 	}
-	g.endTurns()
 	return woken
 }
 
-// endTurns ends the turns of VidraResources without work that waits.
-func (g *Gate) endTurns() {
-	g.turns = slices.DeleteFunc(g.turns, func(owner trigger.Owner) bool { return !g.shares[owner].waits() })
+// hasRoom reports whether a slot is free for a kind with work of a class that waits, in the bounds that VidraResources share.
+func (g *Gate) hasRoom(c class) bool {
+	for kind, waiting := range g.waits {
+		if waiting[c] > 0 && g.sharedFits(kind, c) {
+			return true
+		}
+	}
+	return false
 }
 
-// waits reports whether work of a VidraResource waits.
-func (s *gateShare) waits() bool {
+// waits reports whether work of a class of a VidraResource waits.
+func (s *gateShare) waits(c class) bool {
 	for _, line := range s.kinds {
-		if line.waiting() {
+		if len(line.waits[c]) > 0 {
 			return true
 		}
 	}
@@ -397,6 +416,7 @@ func (g *Gate) nextOf(share *gateShare, c class) (w gateWait, got bool) {
 		if len(line.waits[c]) > 0 && g.fits(share, line, kind, c) {
 			w = line.waits[c][0]
 			line.waits[c] = line.waits[c][1:]
+			addTo(g.waits, kind, c, -1)
 			g.add(share, line, kind, c, 1)
 			if c == heals {
 				delete(g.waiting, w.heal)
