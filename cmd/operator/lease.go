@@ -198,7 +198,7 @@ func (l *installationLock) other(ctx context.Context) (*coordinationv1.Lease, er
 	if err != nil {
 		return nil, fmt.Errorf("list the Leases %s of all namespaces: %w", l.LeaseMeta.Name, err)
 	}
-	return l.heldByOperator(ctx, heldElsewhere(leases.Items, l.LeaseMeta.Namespace, time.Now())), nil
+	return l.heldByOperator(ctx, heldElsewhere(leases.Items, l.LeaseMeta.Namespace, time.Now()))
 }
 
 // heldElsewhere returns the Leases that look held in a namespace other than own.

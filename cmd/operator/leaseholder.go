@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -10,11 +12,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 const (
@@ -61,45 +65,58 @@ func ownAccount(config *rest.Config, log logr.Logger) string {
 }
 
 // heldByOperator returns the first of the Leases that the operator of another namespace holds and renews; nil if there
-// is none. A user who may write Leases in a namespace needs the right to reconcile VidraResources to forge one.
-func (l *installationLock) heldByOperator(ctx context.Context, looksHeld []*coordinationv1.Lease) *coordinationv1.Lease {
+// is none. A user who may write Leases in a namespace needs the right to reconcile VidraResources to forge one. It fails if the rights of a holder
+// that renews its Lease are unknown.
+func (l *installationLock) heldByOperator(ctx context.Context, looksHeld []*coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	now := time.Now()
-	genuine := make([]bool, len(looksHeld))
+	genuine, unknown := make([]bool, len(looksHeld)), make([]error, len(looksHeld))
 	var asked errgroup.Group
 	asked.SetLimit(parallelReviews)
 	for i, lease := range looksHeld {
 		asked.Go(func() error {
-			genuine[i] = l.mayReconcile(ctx, lease.Namespace, accountIn(*lease.Spec.HolderIdentity)) || l.mayReconcile(ctx, lease.Namespace, l.account)
+			genuine[i], unknown[i] = l.mayReconcile(ctx, lease.Namespace, accountIn(*lease.Spec.HolderIdentity), l.account)
 			return nil
 		})
 	}
 	_ = asked.Wait() // no review fails it
+	var err error
 	for i, lease := range looksHeld {
-		if genuine[i] && l.renews(lease, now) {
-			return lease
+		switch {
+		case !genuine[i] && unknown[i] == nil, !l.renews(lease, now):
+		case genuine[i]:
+			return lease, nil
+		default:
+			err = errors.Join(err, unknown[i])
 		}
 	}
-	return nil
+	return nil, err
 }
 
-// mayReconcile reports whether a ServiceAccount may write the status of VidraResources. Without the right to ask,
-// no Lease counts.
-func (l *installationLock) mayReconcile(ctx context.Context, namespace, account string) bool {
-	if account == "" {
-		return false
+// mayReconcile reports whether one of the ServiceAccounts of a namespace may write the status of VidraResources. Without the right to ask,
+// none may. It fails if the API server does not answer.
+func (l *installationLock) mayReconcile(ctx context.Context, namespace string, accounts ...string) (may bool, unknown error) {
+	for _, account := range accounts {
+		if account == "" {
+			continue
+		}
+		review, err := l.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:   accountPrefix + namespace + ":" + account,
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: v1alpha1.GroupVersion.Group, Resource: "vidraresources", Subresource: "status", Verb: "patch",
+			},
+		}}, metav1.CreateOptions{})
+		switch {
+		case err == nil && review.Status.Allowed:
+			return true, nil
+		case err == nil:
+		case object.Unanswered(err), apierrors.IsTooManyRequests(err), apierrors.IsUnauthorized(err):
+			unknown = fmt.Errorf("ask whether an operator of the same installation leads in the namespace %s: %w", namespace, err)
+		default:
+			l.log.Info("Cannot see whether an operator of the same installation leads in another namespace", "namespace", namespace, "error", err.Error())
+		}
 	}
-	review, err := l.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   accountPrefix + namespace + ":" + account,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: v1alpha1.GroupVersion.Group, Resource: "vidraresources", Subresource: "status", Verb: "patch",
-		},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		l.log.Info("Cannot see whether an operator of the same installation leads in another namespace", "namespace", namespace, "error", err.Error())
-		return false
-	}
-	return review.Status.Allowed
+	return false, unknown
 }
 
 // renews reports whether the holder of a Lease renews it, by the clock of this operator: the times in the Lease may be
