@@ -237,6 +237,9 @@ func TestUnselected(t *testing.T) {
 	ns := newNamespace(t)
 	stopOperator(t)
 	others := []*testenv.Operator{startShard(t, mainOne, electing()...), startShard(t, shardOne, electing()...)}
+	for _, o := range others {
+		awaitWatched(t, o, 1)
+	}
 	lost, moved := ns+"-new", ns+"-moved"
 	newVidraResource(t, ns, configMap("moved", "hello"), named(moved), inShard("one"))
 	awaitReady(t, moved)

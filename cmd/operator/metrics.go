@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/vidra-operator/vidra/cmd/internal/version"
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 )
 
 // register registers the metrics of the parts, and the metric of the build.
@@ -27,4 +29,21 @@ func newBuildInfo() prometheus.Collector {
 	}, []string{"version", "goversion", "goos", "goarch"})
 	info.WithLabelValues(version.String(), runtime.Version(), runtime.GOOS, runtime.GOARCH).Set(1)
 	return info
+}
+
+// newWatched returns the metric of the WATCH of the VidraResources that the operator reconciles.
+func newWatched(relister *cluster.Relister, shard v1alpha1.Shard) prometheus.Collector {
+	path, selector := "/apis/"+v1alpha1.GroupVersion.String()+"/"+v1alpha1.Resource.Resource, ""
+	if shard != "" {
+		selector = shard.Selector().String()
+	}
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "vidra_resources_watched",
+		Help: "1 while a WATCH of the VidraResources is open; 0 while the API server refuses it or does not answer, so that their changes are not noticed.",
+	}, func() float64 {
+		if relister.Watches(path, selector) {
+			return 1
+		}
+		return 0
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -75,7 +76,11 @@ func run(ctx context.Context, o options, logs *logging) error {
 	unfenced.Wrap(tracing.Transport)
 	restConfig.Wrap(cluster.LimitRetryAfter)
 	restConfig.Wrap(lead.wrap)
-	restConfig.Wrap(cluster.NewRelister().Wrap)
+	relister := cluster.NewRelister()
+	restConfig.Wrap(relister.Wrap)
+	if err := metrics.Registry.Register(newWatched(relister, o.shard)); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
 	inventories := &status.Inventories{}
 	mgr, err := newManager(restConfig, unfenced, o, lead, inventories)
 	if err != nil {

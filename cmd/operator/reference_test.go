@@ -85,6 +85,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	shard, err := newUnselected(options{}, nil, nil, logr.Discard())
 	require.NoError(t, err)
 	require.NoError(t, found.Register(shard))
+	require.NoError(t, found.Register(newWatched(nil, "")))
 
 	parts := regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*)", unit: "", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 	var rows []string

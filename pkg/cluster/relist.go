@@ -57,6 +57,18 @@ func NewRelister() *Relister { return &Relister{epoch: 1, streams: map[string]*i
 // Wrap returns a transport whose informers the Relister has list again.
 func (r *Relister) Wrap(next http.RoundTripper) http.RoundTripper { return relistTransport{r, next} }
 
+// Watches reports whether a WATCH of whole objects is open whose path ends with a path.
+func (r *Relister) Watches(path, labelSelector string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, s := range r.streams {
+		if len(s.open) > 0 && strings.HasSuffix(key, informerKeyOf(path, labelSelector, "", wholeObjects)) {
+			return true
+		}
+	}
+	return false
+}
+
 // ListAgain ends every WATCH, after which each informer lists its objects.
 func (r *Relister) ListAgain() {
 	r.mu.Lock()
@@ -278,11 +290,18 @@ func informerRequest(request *http.Request) (lists, watches bool) {
 
 // informerKey identifies the informer that sends a request.
 func informerKey(request *http.Request) string {
-	query, form := request.URL.Query(), "object"
+	query, form := request.URL.Query(), wholeObjects
 	if strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata") {
 		form = "metadata"
 	}
-	return strings.Join([]string{request.URL.Path, query.Get("labelSelector"), query.Get("fieldSelector"), form}, "\x00")
+	return informerKeyOf(request.URL.Path, query.Get("labelSelector"), query.Get("fieldSelector"), form)
+}
+
+// wholeObjects is the form of an informer whose objects are more than metadata.
+const wholeObjects = "object"
+
+func informerKeyOf(path, labelSelector, fieldSelector, form string) string {
+	return strings.Join([]string{path, labelSelector, fieldSelector, form}, "\x00")
 }
 
 // withoutVersion returns a LIST whose answer is as new as etcd.
