@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -265,4 +266,25 @@ func TestUnselected(t *testing.T) {
 	for _, name := range []string{lost, moved} {
 		removeVidraResource(t, name)
 	}
+}
+
+// TestSelectorOfAShardIsRepeated refuses the first write of the label selector of a shard to its Lease. Without it, no operator would report a
+// VidraResource as unselected for as long as this one leads.
+func TestSelectorOfAShardIsRepeated(t *testing.T) {
+	needsOwnControlPlane(t, manyShards)
+	stopOperator(t)
+	of := v1alpha1.Shard(shardKey + "=" + unique(t))
+	proxy, through := proxied(t)
+	refused := proxy.Inject(faultproxy.Match{Verb: "patch", Resource: coordinationv1.SchemeGroupVersion.WithResource("leases")},
+		faultproxy.Status(apierrors.NewServiceUnavailable("overloaded")).Times(1))
+	shard := startShard(t, of, electing(through)...)
+	awaitLeads(t, shard)
+	await(t, func(c *assert.CollectT) {
+		require.Equal(c, 1, refused.Hits())
+		leases := &coordinationv1.LeaseList{}
+		require.NoError(c, admin.List(t.Context(), leases, client.InNamespace(leaseName.Namespace)))
+		require.True(c, slices.ContainsFunc(leases.Items, func(l coordinationv1.Lease) bool {
+			return l.Annotations["infrahub.operators.com/shard-selector"] == string(of)
+		}))
+	})
 }

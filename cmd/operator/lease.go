@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	typedauthorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -33,6 +34,8 @@ const (
 	abandonedAfter = 2
 	// longestLease is the longest duration that a Lease may have; a longer one counts as this.
 	longestLease = time.Minute
+	// selectorTimeout bounds the write of the label selector of a shard, because the next renewal comes after it.
+	selectorTimeout = 2 * time.Second
 	// othersInterval is the time between two checks whether another namespace has a leader.
 	othersInterval = 2 * time.Second
 )
@@ -72,7 +75,20 @@ type installationLock struct {
 	leads atomic.Bool
 	// held is the Lease of another replica as Get saw it last.
 	held heldLease
+	// selector is the write of the label selector of the shard.
+	selector selectorWrite
 }
+
+// selectorWrite is the write of the label selector of a shard to its Lease, which is repeated until it succeeds.
+type selectorWrite struct {
+	written bool
+	// backoff spaces the attempts, and due is the time of the next one.
+	backoff wait.Backoff
+	due     time.Time
+}
+
+// selectorBackoff spaces the attempts to write the label selector of a shard: the right may be missing.
+var selectorBackoff = wait.Backoff{Duration: 2 * time.Second, Factor: 2, Steps: 10, Cap: 2 * time.Minute}
 
 // newInstallationLock makes the lock for --leader-elect.
 func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Logger) (*installationLock, error) {
@@ -123,6 +139,9 @@ func (l *installationLock) Update(ctx context.Context, record resourcelock.Leade
 		if err == nil {
 			l.replica.fence.renew(sent)
 		}
+		if err == nil && l.leads.Load() && record.HolderIdentity != "" {
+			l.writeSelector(ctx)
+		}
 		return err
 	}
 	return l.acquire(ctx, record, l.LeaseLock.Update)
@@ -147,15 +166,18 @@ func (l *installationLock) acquire(ctx context.Context, record resourcelock.Lead
 	}
 	l.replica.fence.renew(sent)
 	l.leads.Store(true)
+	l.selector = selectorWrite{backoff: selectorBackoff} // the Lease may be a new one
 	l.writeSelector(ctx)
 	return nil
 }
 
-// writeSelector writes the label selector of the shard to the Lease. Without it, no VidraResource is reported as unselected.
+// writeSelector writes the label selector of the shard to the Lease, if that is due. Without it, no VidraResource is reported as unselected.
 func (l *installationLock) writeSelector(ctx context.Context) {
-	if l.shard == "" {
+	if l.shard == "" || l.selector.written || time.Now().Before(l.selector.due) {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, selectorTimeout)
+	defer cancel()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{selectorAnnotation: string(l.shard)}}})
 	if err == nil {
 		_, err = l.Client.Leases(l.LeaseMeta.Namespace).Patch(ctx, l.LeaseMeta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -163,8 +185,9 @@ func (l *installationLock) writeSelector(ctx context.Context) {
 	if err == nil {
 		_, _, err = l.LeaseLock.Get(ctx) // the next renewal is of this version
 	}
-	if err != nil {
-		l.log.Info("Cannot write the label selector of the shard to its Lease", "error", err.Error())
+	if l.selector.written = err == nil; err != nil {
+		l.selector.due = time.Now().Add(l.selector.backoff.Step())
+		l.log.Info("Cannot write the label selector of the shard to its Lease: no VidraResource is reported as unselected until a later attempt succeeds", "error", err.Error())
 	}
 }
 
