@@ -65,7 +65,7 @@ type listProgress struct {
 	// streamed reports that the reflector asks for streamed lists.
 	streamed bool
 	// plain is whether lists are not streamed, interrupted whether the last list
-	// was streamed and ended early, expired whether a WATCH or LIST was answered with 410
+	// was streamed and ended early, or stalled, expired whether a WATCH or LIST was answered with 410
 	// and no WATCH has brought an event since.
 	plain, interrupted, expired bool
 	// undecodable counts the undecodable streams in a row.

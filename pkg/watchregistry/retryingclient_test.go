@@ -166,3 +166,35 @@ func TestTooManyObjects(t *testing.T) {
 		require.Equal(t, answered, last)
 	})
 }
+
+// TestStalledListIsStreamedAgain: a streamed list that stalls is replaced by a plain one. The next list is streamed again, because a plain one takes the
+// memory of all objects, and the API server may have been slow for once.
+func TestStalledListIsStreamedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestClient(func(event) {})
+		streams := 0
+		streamed := func() error {
+			stream, err := g.watch(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)}, func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) {
+				streams++
+				return apiwatch.NewFake(), nil
+			}, nil)
+			if err != nil {
+				return err
+			}
+			for range stream.ResultChan() { // it stalls until it is given up
+			}
+			stream.Stop()
+			return nil
+		}
+		for n := range 2 {
+			require.NoError(t, streamed())
+			require.Equal(t, n+1, streams)
+			require.True(t, apierrors.IsBadRequest(streamed()), "a plain list is next")
+			require.Equal(t, n+1, streams)
+			_, err := list(t.Context(), g, metav1.ListOptions{}, func(context.Context) (*unstructured.UnstructuredList, error) {
+				return &unstructured.UnstructuredList{}, nil
+			})
+			require.NoError(t, err)
+		}
+	})
+}

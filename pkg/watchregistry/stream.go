@@ -74,8 +74,8 @@ func (s *stream) run() {
 			s.expire()
 			return
 		case <-deadline.C:
-			if s.initial != nil {
-				s.client.lists.plain = true
+			if s.initial != nil { // lists in pages cost no memory; one as a whole does, and the API server may have been slow for once
+				s.client.lists.plain, s.client.lists.interrupted = s.client.pages != nil, true
 				return
 			}
 		case e, ok := <-s.source.ResultChan():
