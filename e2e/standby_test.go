@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
 )
@@ -48,6 +50,35 @@ func TestStandbyTakesOver(t *testing.T) {
 	require.GreaterOrEqual(t, len(writes), 2, "%s", writes)
 	t.Logf("the Lease was acquired %s after its release", writes[1].Time.Sub(writes[0].Time))
 	require.Less(t, writes[1].Time.Sub(writes[0].Time), atOnce, "%s", writes)
+}
+
+// TestStandbyAsksOnceForAKind has the API server not answer a standby which kinds a version has, of which a VidraResource has many objects. The
+// standby does not ask for each of them, and watches the other kinds.
+func TestStandbyAsksOnceForAKind(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
+	const many = 40
+	ns := newNamespace(t)
+	var documents []string
+	for i := range many {
+		documents = append(documents, configMap(fmt.Sprint("page-", i), "hello"))
+	}
+	documents = append(documents, "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: zone}\nspec: {podSelector: {}}\n")
+	newVidraResource(t, ns, manifests(documents...)) // the shared operator, which runs again then, deletes it
+	v := awaitReady(t, ns)
+	require.Equal(t, "NetworkPolicy", v.Status.ManagedResources[many].Kind, "it comes last")
+	stopOperator(t)
+	leader := startAnother(t, electing()...)
+	awaitLeads(t, leader)
+	proxy, through := proxied(t)
+	asked := proxy.Inject(faultproxy.Match{Verb: faultproxy.Discovery, PathPrefix: "/api/v1"},
+		faultproxy.Status(apierrors.NewServiceUnavailable("overloaded")))
+	next := startAnother(t, electing(through)...)
+	await(t, func(c *assert.CollectT) {
+		const watched = `vidra_watch_state{destination="",group="networking.k8s.io",reason="",resource="networkpolicies",state="Synced",version="v1",watched_namespace=""}`
+		require.Equal(c, 1, metric(c, next, watched))
+	})
+	require.NotZero(t, asked.Hits())
+	require.Less(t, asked.Hits(), many/4)
 }
 
 // TestPausedLeaderDoesNotWrite pauses the process of the leader until another operator leads, and

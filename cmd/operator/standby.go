@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -18,6 +19,13 @@ import (
 
 // standbyOwner owns the watches of a standby replica. No VidraResource has its name.
 var standbyOwner = watchregistry.Owner{Name: "_standby"}
+
+const (
+	// askAgain is how long a standby does not ask again for a kind that is not served: many objects may be of it.
+	askAgain = 10 * time.Second
+	// maxAsked bounds the kinds that are remembered for that. Statuses may name any kinds.
+	maxAsked = 1000
+)
 
 // standby watches, while another replica leads, the kinds of the objects that VidraResources have in the cluster of the
 // operator. When this replica leads, it has them listed already.
@@ -59,7 +67,7 @@ func (s *standby) Start(ctx context.Context) error {
 	defer stop()
 	// The watches run on for a while, until the reconciles need them.
 	defer s.registry.Release(standbyOwner)
-	keys := map[watched]watchregistry.Key{}
+	keys, asked := map[watched]watchregistry.Key{}, map[watched]time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -67,13 +75,17 @@ func (s *standby) Start(ctx context.Context) error {
 		case <-s.manager.Elected():
 			return nil
 		case one := <-found:
-			if _, known := keys[one]; known {
+			if _, known := keys[one]; known || time.Since(asked[one]) < askAgain {
 				continue
 			}
-			if mapping, err := s.local.MappingInAnyVersion(ctx, one.gvk); err == nil { // else it is asked for with the next change
+			if mapping, err := s.local.MappingInAnyVersion(ctx, one.gvk); err == nil { // else it is asked for with a later change
 				keys[one] = watchregistry.Key{Cluster: s.local.Name(), GVR: mapping.GVR, Namespace: one.namespace}
 				s.registry.Ensure(standbyOwner, slices.Collect(maps.Values(keys)))
 			}
+			if len(asked) >= maxAsked {
+				clear(asked)
+			}
+			asked[one] = time.Now()
 		}
 	}
 }
