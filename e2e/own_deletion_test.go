@@ -5,6 +5,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -55,6 +59,63 @@ func TestOwnDeletionIsNoEdit(t *testing.T) {
 			for _, e := range v.Status.History {
 				require.NotEqual(t, "DriftCorrected", e.Reason, e.Message)
 			}
+			require.Nil(t, v.Status.Drift)
+		})
+	}
+}
+
+// TestOwnDeletionOutlivesARefusal: an object that Vidra deleted, and that the manifest has again, is created although its first creation is impossible. Its absence
+// stays no edit of a user, and no end of a Job.
+func TestOwnDeletionOutlivesARefusal(t *testing.T) {
+	t.Parallel()
+	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: page}\nspec:\n  suspend: true\n  ttlSecondsAfterFinished: 3600\n" +
+		"  template: {spec: {restartPolicy: Never, containers: [{name: main, image: example.com/main}]}}\n"
+	for name, tc := range map[string]struct {
+		kind, object string
+		mode         v1alpha1.DriftMode
+		quota        corev1.ResourceName // has the creation refused; otherwise the Namespace of the object is deleted, too
+	}{
+		"Quota":     {"ConfigMap", configMap("page", "one"), v1alpha1.DriftWarn, "count/configmaps"},
+		"Job":       {"Job", job, v1alpha1.DriftCorrect, "count/jobs.batch"},
+		"Namespace": {"ConfigMap", configMap("page", "one"), v1alpha1.DriftIgnore, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			in, after := ns, configMap("stays", "hello")
+			before := manifests(after, tc.object)
+			if tc.quota == "" {
+				in = ns + "-in"
+				before = manifests(after, namespaceOf(in), pageIn(in, "page", "one"))
+			}
+			newVidraResource(t, ns, before, withDrift(v1alpha1.DriftPolicy{Mode: tc.mode}))
+			awaitReady(t, ns)
+			page := declaredObject(t, in, tc.object, tc.kind, "page")
+			freeLater(t, page)
+			require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":["example.com/wait"]}}`))
+			setManifest(t, ns, after)
+			awaitState(t, ns, "page", v1alpha1.ObjectDeleting)
+			quota := &corev1.ResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{tc.quota: resource.MustParse("0")}},
+			}
+			if tc.quota != "" {
+				require.NoError(t, admin.Create(t.Context(), quota))
+				await(t, func(c *assert.CollectT) {
+					require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
+					require.Contains(c, quota.Status.Used, tc.quota)
+				})
+			}
+			setManifest(t, ns, before)
+			reconcileNow(t, ns)
+			require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":null}}`))
+			if tc.quota != "" {
+				awaitState(t, ns, "page", v1alpha1.ObjectFailed)
+				require.NoError(t, admin.Delete(t.Context(), quota))
+			}
+			await(t, func(c *assert.CollectT) { require.Nil(c, get(c, page).GetDeletionTimestamp()) })
+			v := awaitReady(t, ns)
+			require.Equal(t, v1alpha1.ObjectApplied, entry(t, v, tc.kind, "page").State)
+			require.Nil(t, entry(t, v, tc.kind, "page").Recreated)
 			require.Nil(t, v.Status.Drift)
 		})
 	}

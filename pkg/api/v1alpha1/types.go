@@ -516,7 +516,9 @@ type ManagedResourceStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 	// Recreated identifies the object that Vidra last deleted because of spec.force. It is
-	// written before the deletion, and kept while that configuration is applied.
+	// written before the deletion, and kept while that configuration is applied. It also
+	// identifies a deleted object that had left the manifest, while the manifest has it again
+	// and it cannot be created.
 	// +optional
 	Recreated *RecreatedStatus `json:"recreated,omitempty"`
 	// BreakGlass is the answer to the break-glass annotations of the object.
@@ -524,9 +526,10 @@ type ManagedResourceStatus struct {
 	BreakGlass *BreakGlassStatus `json:"breakGlass,omitempty"`
 }
 
-// RecreatedStatus identifies an object that Vidra deleted because of spec.force.
+// RecreatedStatus identifies an object that Vidra deleted, and that it creates again.
 type RecreatedStatus struct {
-	// Configuration at the deletion of the object.
+	// Configuration at the deletion of the object because of spec.force; empty for an object that
+	// had left the manifest.
 	Configuration string `json:"configuration"`
 	// UID of the object that was deleted. Another object is not deleted for the same
 	// configuration.

@@ -143,6 +143,18 @@ func (o *Object) DeletedByVidra() bool {
 	return o.In(v1alpha1.ObjectDeleting) || o.Entry != nil && o.Entry.Recreated != nil && o.Entry.Recreated.UID == o.Entry.UID
 }
 
+// SetUnapplied sets a state in which the object of the manifest is still to be applied. A deletion by Vidra itself stays known until the object exists again.
+func (o *Object) SetUnapplied(state v1alpha1.ObjectState) {
+	if o.In(v1alpha1.ObjectDeleting) {
+		deleted := v1alpha1.RecreatedStatus{UID: o.Entry.UID}
+		if before := o.Entry.Recreated; before != nil {
+			deleted.Configuration = before.Configuration
+		}
+		o.Entry.Recreated = &deleted
+	}
+	o.Entry.State = state
+}
+
 // NoteExists notes an object that exists: unless it is being deleted, the deletion that the inventory announces was not sent, or refused.
 func (o *Object) NoteExists(live *unstructured.Unstructured) {
 	if is := o.Entry.Recreated; is != nil && is.UID == string(live.GetUID()) && live.GetDeletionTimestamp() == nil {

@@ -199,7 +199,7 @@ func (p *Recorder) emit(r apply.Result) {
 // recordFailure notes that a task failed. The object is tried again later. asked reports that the last attempt had another VidraResource release the
 // object, too: that one releases it when it can, and two of them that swap objects would enqueue each other without end.
 func (p *Recorder) recordFailure(r apply.Result, asked bool) {
-	o, entry := r.Task.Known, r.Task.Known.Entry
+	o := r.Task.Known
 	why := failureOf(r)
 	o.Problem = &why
 	p.Plan.NoteRefusal(o, r.Err)
@@ -219,14 +219,14 @@ func (p *Recorder) recordFailure(r apply.Result, asked bool) {
 			p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other})
 		}
 	}
-	entry.State = v1alpha1.ObjectFailed
-	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.End == apply.Unread {
-		o.Entry = nil // it is not ours, and could keep the VidraResource from being deleted
-	}
+	o.SetUnapplied(v1alpha1.ObjectFailed)
 	if object.KindGone(r.Err) {
-		entry.State = v1alpha1.ObjectPending
+		o.SetUnapplied(v1alpha1.ObjectPending)
 		p.Applier.Destination.Invalidate(r.Task.Object.GVK.Group)
 		p.Plan.State.Read.Again = true
+	}
+	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.End == apply.Unread {
+		o.Entry = nil // it is not ours, and could keep the VidraResource from being deleted
 	}
 }
 
@@ -263,7 +263,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		await(s.Objects.Track(u.ID), why)
 		for o := range s.Objects.All() {
 			if o.Entry != nil && u.Is(o.ID) {
-				o.Entry.State = v1alpha1.ObjectPending
+				o.SetUnapplied(v1alpha1.ObjectPending)
 			}
 		}
 	}
@@ -272,14 +272,15 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		why.Awaited = true // its watch notices
 		await(o, why)
 		if o.Entry != nil {
-			o.Entry.State = v1alpha1.ObjectPending
+			o.SetUnapplied(v1alpha1.ObjectPending)
 		}
 	}
 	for _, o := range todo.Terminating {
 		o.Problem = object.TerminatingNamespace(o.ID)
 		o.Problem.Awaited = true
 		if o.Entry != nil {
-			o.Entry.State, o.Entry.Succeeded = v1alpha1.ObjectPending, false // in a new namespace it runs again
+			o.SetUnapplied(v1alpha1.ObjectPending)
+			o.Entry.Succeeded = false // in a new namespace it runs again
 		}
 	}
 	for _, o := range todo.Held {
