@@ -167,6 +167,23 @@ func TestCreateOnly(t *testing.T) {
 	awaitState(t, ns, "page", v1alpha1.ObjectApplied)
 }
 
+// TestCreateOnlyAfterARefusal: an object that was deleted is created once its manifest changes, also if the API server refuses it at first.
+func TestCreateOnlyAfterARefusal(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, created("page", "hello", v1alpha1.ApplyCreateOnly))
+	awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", ""), "ConfigMap", "page")
+	deleteNow(t, page)
+	awaitState(t, ns, "page", v1alpha1.ObjectCompleted)
+	end := noMore(t, ns, "count/configmaps")
+	setManifest(t, ns, created("page", "new", v1alpha1.ApplyCreateOnly))
+	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "exceeded quota")
+	end()
+	await(t, func(c *assert.CollectT) { require.Equal(c, "new", greeting(c, page)) })
+	awaitState(t, ns, "page", v1alpha1.ObjectApplied)
+}
+
 // TestCreatedObjectsAndSwitches: a deletion is an edit like others, for the switches that keep Vidra from reverts.
 func TestCreatedObjectsAndSwitches(t *testing.T) {
 	t.Parallel()

@@ -95,22 +95,16 @@ func TestOwnDeletionOutlivesARefusal(t *testing.T) {
 			require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":["example.com/wait"]}}`))
 			setManifest(t, ns, after)
 			awaitState(t, ns, "page", v1alpha1.ObjectDeleting)
-			quota := &corev1.ResourceQuota{
-				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{tc.quota: resource.MustParse("0")}},
-			}
+			end := func() {}
 			if tc.quota != "" {
-				require.NoError(t, admin.Create(t.Context(), quota))
-				await(t, func(c *assert.CollectT) {
-					require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
-					require.Contains(c, quota.Status.Used, tc.quota)
-				})
+				end = noMore(t, ns, tc.quota)
 			}
 			setManifest(t, ns, before)
 			reconcileNow(t, ns)
 			require.NoError(t, mergePatch(page, `{"metadata":{"finalizers":null}}`))
 			if tc.quota != "" {
 				awaitState(t, ns, "page", v1alpha1.ObjectFailed)
-				require.NoError(t, admin.Delete(t.Context(), quota))
+				end()
 			}
 			await(t, func(c *assert.CollectT) { require.Nil(c, get(c, page).GetDeletionTimestamp()) })
 			v := awaitReady(t, ns)
@@ -119,4 +113,18 @@ func TestOwnDeletionOutlivesARefusal(t *testing.T) {
 			require.Nil(t, v.Status.Drift)
 		})
 	}
+}
+
+// noMore has a quota refuse new objects of a resource in a namespace, until end.
+func noMore(t *testing.T, ns string, of corev1.ResourceName) (end func()) {
+	t.Helper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{of: resource.MustParse("0")}},
+	}
+	require.NoError(t, admin.Create(t.Context(), quota))
+	await(t, func(c *assert.CollectT) { // the API server takes a moment
+		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
+		require.Contains(c, quota.Status.Used, of)
+	})
+	return func() { require.NoError(t, admin.Delete(t.Context(), quota)) }
 }

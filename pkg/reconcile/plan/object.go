@@ -143,9 +143,13 @@ func (o *Object) DeletedByVidra() bool {
 	return o.In(v1alpha1.ObjectDeleting) || o.Entry != nil && o.Entry.Recreated != nil && o.Entry.Recreated.UID == o.Entry.UID
 }
 
-// SetUnapplied sets a state in which the object of the manifest is still to be applied. A deletion by Vidra itself stays known until the object exists again.
+// SetUnapplied sets a state in which the object of the manifest is still to be applied. The end of the object before stays known until it exists again: its
+// deletion by Vidra itself, or its completion.
 func (o *Object) SetUnapplied(state v1alpha1.ObjectState) {
-	if o.In(v1alpha1.ObjectDeleting) {
+	switch {
+	case o.In(v1alpha1.ObjectCompleted):
+		return
+	case o.In(v1alpha1.ObjectDeleting):
 		deleted := v1alpha1.RecreatedStatus{UID: o.Entry.UID}
 		if before := o.Entry.Recreated; before != nil {
 			deleted.Configuration = before.Configuration

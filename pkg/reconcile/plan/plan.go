@@ -138,7 +138,7 @@ func Make(in Input) Plan {
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: cause, Decision: is.decision})
 		case drifted:
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyDrift, Cause: cause, Decision: is.decision, Completes: is.completes})
-		case unfinished(entry.State):
+		case o.unfinished():
 			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyRetry, Cause: trigger.Cause{Unsure: true}, Decision: is.decision, Completes: is.completes})
 		}
 	}
@@ -148,9 +148,9 @@ func Make(in Input) Plan {
 	return p
 }
 
-// unfinished reports whether an object in a state has still to be applied.
-func unfinished(state v1alpha1.ObjectState) bool {
-	return state == v1alpha1.ObjectPending || state == v1alpha1.ObjectFailed
+// unfinished reports whether an object of the inventory has still to be applied. A completed one with a problem is read again.
+func (o *Object) unfinished() bool {
+	return o.In(v1alpha1.ObjectPending) || o.In(v1alpha1.ObjectFailed) || o.In(v1alpha1.ObjectCompleted) && o.Problem != nil
 }
 
 // leftovers are the objects of the inventory that the manifest lacks. An object that waits for its kind is still in the

@@ -280,7 +280,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		o.Problem.Awaited = true
 		if o.Entry != nil {
 			o.SetUnapplied(v1alpha1.ObjectPending)
-			o.Entry.Succeeded = false // in a new namespace it runs again
+			o.Entry.State, o.Entry.Succeeded = v1alpha1.ObjectPending, false // in a new namespace a completed one runs again
 		}
 	}
 	for _, o := range todo.Held {
