@@ -264,6 +264,17 @@ func TestRemovals(t *testing.T) {
 	cluster.AwaitEvent(t, is, corev1.EventTypeWarning, v1alpha1.SyncReasonConfirmationRequired, "Query", "more than half")
 	three := is.Status.PendingRemovals.Confirmation
 
+	// The server lists them again before the confirmation comes, which is for no later removal.
+	l.Set(l.artifact("b", "hello"), l.artifact("c", "hello"), l.artifact("d", "hello"))
+	l.request()
+	l.await(v1alpha1.SyncReasonSynced)
+	l.confirm(three)
+	l.Remove(l.id("b"), l.id("c"), l.id("d"))
+	l.request()
+	is = l.await(v1alpha1.SyncReasonConfirmationRequired, "more than half")
+	l.requireResources(t, "a", "b", "c", "d")
+	three = is.Status.PendingRemovals.Confirmation
+
 	l.Remove(l.id("a"))
 	l.confirm(three) // which is not for all four
 	l.await(v1alpha1.SyncReasonConfirmationRequired, "no artifact any more")

@@ -195,6 +195,18 @@ func TestPublish(t *testing.T) {
 	cluster.AwaitGone(t, configMap(l.ns, "c"))
 	l.awaitGreeting("a", "changed")
 
+	// A confirmation is for one removal of files, also if the same ones are published again.
+	for range 2 {
+		l.Set(l.artifact("b", "hello"), l.artifact("c", "hello"))
+		l.request()
+		l.await(v1alpha1.SyncReasonSynced, "3 artifacts published")
+		l.Remove(l.id("b"), l.id("c"))
+		l.request()
+		is = l.await(v1alpha1.SyncReasonConfirmationRequired, "more than half of the 3 files")
+		l.confirm(is.Status.PendingRemovals.Confirmation)
+		l.await(v1alpha1.SyncReasonSynced, "1 artifact published")
+	}
+
 	// What was published is unknown.
 	require.NoError(t, cluster.Admin.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(testenv.OperatorNamespace), of))
 	l.Set(l.artifact("a", "new"))

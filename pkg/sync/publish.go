@@ -248,12 +248,11 @@ func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNo
 		return false, nil
 	}
 	slices.Sort(gone)
-	confirmation := digest(append(slices.Clone(gone), before.Digest, map[bool]string{true: digestNow}[unknown])...)
-	if r.is.Annotations[v1alpha1.ConfirmRemovalAnnotation] == confirmation {
+	pending, confirmed := pendingRemovals(r.is, gone, append(slices.Clone(gone), before.Digest, map[bool]string{true: digestNow}[unknown])...)
+	if confirmed {
 		return false, nil
 	}
-	r.result.removals.why = why
-	r.result.removals.pending = &v1alpha1.PendingRemovals{Confirmation: confirmation, Count: count(len(gone)), Names: gone[:min(len(gone), maxNames)]}
+	r.result.removals.why, r.result.removals.pending = why, pending
 	r.result.artifacts.applied, r.result.revision = 0, before.Revision
 	return true, nil
 }

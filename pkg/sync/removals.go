@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,10 +62,10 @@ func planRemovals(is *v1alpha1.InfrahubSync, controlled []*v1alpha1.VidraResourc
 	case unapplied > 0: // one of these artifacts may have the same objects
 		why = fmt.Sprintf("%d artifacts are not applied, and may have objects of these VidraResources", unapplied)
 	}
-	pending := pendingOf(gone)
+	pending, all := pendingOf(is, gone)
 	remains := map[types.UID]bool{}
 	for _, vr := range gone {
-		if confirmed[vr.UID] || is.Annotations[v1alpha1.ConfirmRemovalAnnotation] == pending.Confirmation {
+		if confirmed[vr.UID] || all {
 			remains[vr.UID] = true
 		}
 	}
@@ -74,13 +75,41 @@ func planRemovals(is *v1alpha1.InfrahubSync, controlled []*v1alpha1.VidraResourc
 	return removals{pending: pending, why: why}
 }
 
-// pendingOf describes VidraResources that are deleted only after a confirmation, which are in the order of their names.
-func pendingOf(gone []*v1alpha1.VidraResource) *v1alpha1.PendingRemovals {
+// pendingOf describes VidraResources that are deleted only after a confirmation, which are in the order of their names, and reports whether they are
+// confirmed.
+func pendingOf(is *v1alpha1.InfrahubSync, gone []*v1alpha1.VidraResource) (pending *v1alpha1.PendingRemovals, confirmed bool) {
 	ids, names := make([]string, 0, 2*len(gone)), make([]string, 0, len(gone))
 	for _, vr := range gone {
 		ids, names = append(ids, vr.Name, string(vr.UID)), append(names, vr.Name)
 	}
-	return &v1alpha1.PendingRemovals{Confirmation: digest(ids...), Count: count(len(gone)), Names: names[:min(len(names), maxNames)]}
+	return pendingRemovals(is, names, ids...)
+}
+
+// pendingRemovals describes removals that wait, and reports whether the InfrahubSync confirms them. ids identify them.
+func pendingRemovals(is *v1alpha1.InfrahubSync, names []string, ids ...string) (pending *v1alpha1.PendingRemovals, confirmed bool) {
+	wait := cmp.Or(waitOf(is), digest(is.Annotations[v1alpha1.ConfirmRemovalAnnotation]))
+	pending = &v1alpha1.PendingRemovals{Confirmation: digest(ids...) + "-" + wait, Count: count(len(names)), Names: names[:min(len(names), maxNames)]}
+	return pending, confirmationOf(is) == pending.Confirmation
+}
+
+// waitOf returns the last part of the confirmations that an InfrahubSync asks for, which is the same while removals wait; empty if none do.
+func waitOf(is *v1alpha1.InfrahubSync) string {
+	if pending := is.Status.PendingRemovals; pending != nil {
+		if ids, wait, _ := strings.Cut(pending.Confirmation, "-"); len(wait) == len(ids) {
+			return wait
+		}
+	}
+	return ""
+}
+
+// confirmationOf returns the confirmation of an InfrahubSync; empty without one. It counts while removals wait: the server may list the artifacts again
+// before it comes, and lack them later by a fault.
+func confirmationOf(is *v1alpha1.InfrahubSync) string {
+	confirmation, wait := is.Annotations[v1alpha1.ConfirmRemovalAnnotation], waitOf(is)
+	if wait == "" || !strings.HasSuffix(confirmation, "-"+wait) {
+		return ""
+	}
+	return confirmation
 }
 
 // deleteAttempts is how often a deletion is tried while another client changes the VidraResource.

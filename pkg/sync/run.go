@@ -61,14 +61,13 @@ func (r *run) unchanged(ctx context.Context) error {
 // compare compares the InfrahubSync with its state at the API server.
 func (r *run) compare(ctx context.Context) error {
 	now := &v1alpha1.InfrahubSync{}
-	confirmed := func(is *v1alpha1.InfrahubSync) string { return is.Annotations[v1alpha1.ConfirmRemovalAnnotation] }
 	switch err := r.reconciler.API.Get(ctx, client.ObjectKeyFromObject(r.is), now); {
 	case apierrors.IsNotFound(err):
 		return errChanged
 	case err != nil:
 		return fmt.Errorf("read InfrahubSync %s: %w", r.is.Name, err)
 	case now.UID != r.is.UID, now.Generation != r.is.Generation, older(now, r.is), !now.DeletionTimestamp.IsZero(), !maps.Equal(now.Labels, r.is.Labels),
-		confirmed(now) != confirmed(r.is):
+		confirmationOf(now) != confirmationOf(r.is):
 		return errChanged
 	}
 	return nil

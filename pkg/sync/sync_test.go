@@ -93,6 +93,9 @@ func TestPlanRemovals(t *testing.T) {
 		prune      v1alpha1.SyncPrune
 		unapplied  int
 		confirmed  []string
+		// asked are those that wait by the status, if others than the confirmed ones do.
+		asked      []string
+		ended      bool
 		remembered []string
 		now        string
 		pending    int
@@ -108,6 +111,8 @@ func TestPlanRemovals(t *testing.T) {
 		"Confirm":    {reason: "each deletion waits", controlled: all, listed: "abc", prune: v1alpha1.SyncPruneConfirm, pending: 1},
 		"Unapplied":  {reason: "an artifact that is not applied may have the objects", controlled: all, listed: "abc", unapplied: 1, pending: 1},
 		"Confirmed":  {reason: "exactly these are confirmed", controlled: all, listed: "a", confirmed: []string{"b", "c", "d"}, now: "bcd"},
+		"Ended":      {reason: "they were confirmed when the server listed them again", controlled: all, listed: "a", confirmed: []string{"b", "c", "d"}, ended: true, pending: 3},
+		"Returned":   {reason: "others waited, too, and are listed again", controlled: all, listed: "a", confirmed: []string{"b", "c", "d"}, asked: []string{"a", "b", "c", "d"}, now: "bcd"},
 		"Others":     {reason: "others are confirmed", controlled: all, listed: "a", confirmed: []string{"b", "c"}, pending: 3},
 		"Remembered": {reason: "some of the confirmed ones are deleted already", controlled: all[1:], listed: "", remembered: []string{"b", "c", "d"}, now: "bcd"},
 		"Grown":      {reason: "one more than the confirmed ones", controlled: all, listed: "", remembered: []string{"b", "c", "d"}, pending: 4},
@@ -117,7 +122,14 @@ func TestPlanRemovals(t *testing.T) {
 			is := is.DeepCopy()
 			is.Spec.Prune = tc.prune
 			if tc.confirmed != nil {
-				is.Annotations = map[string]string{v1alpha1.ConfirmRemovalAnnotation: pendingOf(controlledBy(is, tc.confirmed...)).Confirmation}
+				is.Status.PendingRemovals, _ = pendingOf(is, controlledBy(is, tc.confirmed...))
+				is.Annotations = map[string]string{v1alpha1.ConfirmRemovalAnnotation: is.Status.PendingRemovals.Confirmation}
+			}
+			if tc.asked != nil {
+				is.Status.PendingRemovals, _ = pendingOf(is, controlledBy(is, tc.asked...))
+			}
+			if tc.ended {
+				is.Status.PendingRemovals = nil
 			}
 			listed, remembered := map[string]bool{}, map[types.UID]bool{}
 			for _, one := range tc.listed {
@@ -138,6 +150,10 @@ func TestPlanRemovals(t *testing.T) {
 			}
 			require.EqualValues(t, tc.pending, plan.pending.Count, tc.reason)
 			require.NotEmpty(t, plan.why)
+			require.NotEqual(t, is.Annotations[v1alpha1.ConfirmRemovalAnnotation], plan.pending.Confirmation)
+			is.Status.PendingRemovals = plan.pending
+			same := planRemovals(is, tc.controlled, listed, tc.unapplied, remembered)
+			require.Equal(t, plan.pending, same.pending, "it is asked for once")
 		})
 	}
 }
@@ -247,9 +263,11 @@ func TestChangedInfrahubSync(t *testing.T) {
 			return is
 		},
 		"not confirmed any more": func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.Annotations = nil; return is },
+		"waiting no more":        func(is *v1alpha1.InfrahubSync) *v1alpha1.InfrahubSync { is.Status.PendingRemovals = nil; return is },
 	} {
 		t.Run(name, func(t *testing.T) {
-			is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is", Generation: 1, ResourceVersion: "100", Annotations: map[string]string{v1alpha1.ConfirmRemovalAnnotation: "a"}}}
+			is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "is", UID: "is", Generation: 1, ResourceVersion: "100", Annotations: map[string]string{v1alpha1.ConfirmRemovalAnnotation: "a-b"}}}
+			is.Status.PendingRemovals = &v1alpha1.PendingRemovals{Confirmation: "a-b"}
 			var objects []client.Object
 			if now := change(is.DeepCopy()); now != nil {
 				objects = append(objects, now)

@@ -308,7 +308,7 @@ type ArtifactProblem struct {
 // PendingRemovals are VidraResources whose deletion waits for a confirmation.
 type PendingRemovals struct {
 	// Confirmation is the value of the annotation infrahubsync.infrahub.operators.com/confirm-removal that confirms exactly
-	// these removals.
+	// these removals. It counts while removals wait.
 	// +kubebuilder:validation:MaxLength=64
 	Confirmation string `json:"confirmation"`
 	// Count is how many VidraResources would be deleted.
