@@ -67,7 +67,7 @@ func (o *objects) Revision(obj any) string {
 // Fetch reads the values of the keys of r. Other values are dropped: they may be large.
 func (o *objects) Fetch(ctx context.Context, r Request) (*Content, error) {
 	held, err := r.Client.Resource(o.gvr).Namespace(r.Key.Namespace).Get(ctx, r.Key.Name, metav1.GetOptions{})
-	if isAbsent(err) {
+	if IsAbsent(err) {
 		return nil, nil //nolint:nilnil // its absence is no error
 	} else if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (o *objects) Fetch(ctx context.Context, r Request) (*Content, error) {
 	return content, nil
 }
 
-// isAbsent reports whether an error says that an object is absent. A text, for example of a proxy, is no answer of the API server.
-func isAbsent(err error) bool {
+// IsAbsent reports whether an error says that an object is absent. A text, for example of a proxy, is no answer of the API server.
+func IsAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 

@@ -106,7 +106,7 @@ func (k Kinds) Latest(ctx context.Context, client dynamic.Interface, key Key) (s
 		return "", err
 	}
 	is, err := client.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if isAbsent(err) {
+	if IsAbsent(err) {
 		return "", nil
 	} else if err != nil {
 		return "", err

@@ -58,7 +58,7 @@ func ReadVariables(ctx context.Context, client dynamic.Interface, vr *v1alpha1.V
 func readAll(ctx context.Context, client dynamic.Interface, key Key) (values map[string]string, revision string, err error) {
 	gvr := corev1.SchemeGroupVersion.WithResource(map[string]string{ConfigMap: "configmaps", Secret: "secrets"}[key.Kind])
 	held, err := client.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if isAbsent(err) {
+	if IsAbsent(err) {
 		return nil, "", nil
 	} else if err != nil {
 		return nil, "", err

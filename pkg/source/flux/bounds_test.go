@@ -2,6 +2,7 @@ package flux
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"net"
@@ -14,9 +15,15 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
@@ -269,6 +276,37 @@ func TestLeftovers(t *testing.T) {
 	removeLeftovers()
 	require.NoDirExists(t, former)
 	require.DirExists(t, other)
+}
+
+// allServed has all kinds served.
+type allServed struct{}
+
+func (allServed) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {
+	return cluster.Mapping{GVR: gvk.GroupVersion().WithResource("gitrepositories")}, nil
+}
+
+func (allServed) Invalidate(string) {}
+
+// TestTextOfAProxy: a text with 404 does not make a source absent. An absent one has no objects to wait for, and is read again when it is created alone.
+func TestTextOfAProxy(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupResource{Group: Group, Resource: "gitrepositories"}
+	for name, tt := range map[string]struct {
+		answer error
+		absent bool
+	}{
+		"text":   {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", kind, "web", "404 page not found", 0, true), false},
+		"Status": {apierrors.NewNotFound(kind, "web"), true},
+	} {
+		client := fake.NewSimpleDynamicClient(runtime.NewScheme())
+		client.PrependReactor("get", "gitrepositories", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tt.answer })
+		content, err := (&artifacts{options: Options{Kinds: allServed{}}}).Fetch(t.Context(), source.Request{
+			Client: client, Key: source.Key{Kind: "GitRepository", Namespace: "shop", Name: "web"}, Namespace: "shop",
+		})
+		require.Nil(t, content, name)
+		require.Equal(t, tt.absent, err == nil, name)
+		require.False(t, source.IsEmpty(err), name)
+	}
 }
 
 // TestLongRevisions: what a status claims is kept and shown only if it is short.

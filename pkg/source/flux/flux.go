@@ -184,7 +184,7 @@ func (a *artifacts) Fetch(ctx context.Context, r source.Request) (*source.Conten
 	switch {
 	case kindGone(a.noting(err)):
 		return nil, source.NotServed(a.kind)
-	case apierrors.IsNotFound(err):
+	case source.IsAbsent(err):
 		return nil, nil //nolint:nilnil // its absence is no error
 	case err != nil:
 		return nil, err
