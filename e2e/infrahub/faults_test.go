@@ -160,6 +160,51 @@ func TestUnappliedArtifacts(t *testing.T) {
 	}
 }
 
+// TestFaultsOfArtifacts: the server fails to send the content of a few artifacts. The others are applied, and removals wait. Beyond a few, the server fails.
+func TestFaultsOfArtifacts(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, standin.Options{})
+	l.credentials(nil)
+	l.Set(l.artifact("a", "hello"), l.artifact("b", "hello"), l.artifact("c", "hello"))
+	l.sync()
+	before := l.awaitGreeting("a", "hello")
+	l.await(v1alpha1.SyncReasonSynced)
+	l.Remove(l.id("c"))
+	for _, tt := range []struct {
+		message string
+		fail    func(w http.ResponseWriter)
+	}{
+		{"answer 500", func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }},
+		{"failed", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }}, // the connection ends
+	} {
+		l.Instead(func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, l.id("a")) {
+				return false
+			}
+			tt.fail(w)
+			return true
+		})
+		l.Set(l.artifact("a", tt.message), l.artifact("b", tt.message))
+		l.request()
+		is := l.await(v1alpha1.SyncReasonArtifactsFailed, v1alpha1.ArtifactUnavailable, tt.message)
+		require.Len(t, is.Status.Problems, 1)
+		l.awaitGreeting("b", tt.message)
+		require.Equal(t, before.GetResourceVersion(), cluster.Get(t, before).GetResourceVersion())
+		l.requireResources(t, "a", "b", "c")
+	}
+
+	l.Instead(always("/api/storage", http.StatusInternalServerError, nil, ""))
+	for i := range 9 {
+		l.Set(l.artifact(fmt.Sprint("new", i), "hello"))
+	}
+	l.request()
+	l.await(v1alpha1.SyncReasonServerError, "log of the Infrahub server")
+	l.requireResources(t, "a", "b", "c")
+	l.Instead(nil)
+	l.awaitGreeting("a", "failed") // without a request
+	cluster.AwaitGone(t, configMap(l.ns, "c"))
+}
+
 // TestListedTwice: an artifact that is listed twice with other content, or with another name, is not applied, and is not deleted.
 func TestListedTwice(t *testing.T) {
 	t.Parallel()

@@ -162,6 +162,8 @@ func (r *run) content(ctx context.Context, a infrahub.Artifact) (content, error)
 		return content{}, newProblem(a.ID, v1alpha1.ArtifactInvalid, "%s: split it into several artifacts", e.Message)
 	case is && (e.Status == 404 || e.Reason == v1alpha1.SyncReasonInvalidAnswer): // with 404, it is gone meanwhile
 		return content{}, newProblem(a.ID, v1alpha1.ArtifactUnavailable, "%s", e.Message)
+	case is && r.isOfArtifact(ctx, e):
+		return content{}, newProblem(a.ID, v1alpha1.ArtifactUnavailable, "%s", e.Message)
 	case err != nil:
 		return content{}, err
 	}
@@ -181,6 +183,18 @@ func (r *run) content(ctx context.Context, a infrahub.Artifact) (content, error)
 		return content{}, newProblem(a.ID, v1alpha1.ArtifactRefused, "artifact %s holds Secrets, and there is no namespace for them: set spec.destination.namespace", a.ID)
 	}
 	return c, nil
+}
+
+// isOfArtifact reports whether a fault of the server is one of the artifact whose content is read: the server answers 5xx, or not, for a few artifacts, and
+// has answered the query. Others are applied then.
+func (r *run) isOfArtifact(ctx context.Context, fault *infrahub.Error) bool {
+	if ctx.Err() != nil || fault.RetryAfter > 0 || fault.Reason != v1alpha1.SyncReasonServerError && fault.Reason != v1alpha1.SyncReasonUnreachable {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults++
+	return r.faults <= maxFaults
 }
 
 // write writes the VidraResource of an artifact, and the Secret with a part of its manifest.

@@ -27,6 +27,8 @@ const (
 	retryMin, retryMax = 2 * time.Second, 5 * time.Minute
 	// downloads is how many artifacts of one InfrahubSync are read and written at a time, and allDownloads of all.
 	downloads, allDownloads = 8, 16
+	// maxFaults is for how many artifacts of one InfrahubSync the server may fail to send the content. Beyond, the server fails, and the sync ends.
+	maxFaults = downloads
 	// statusAge is how old status.lastSyncTime is at most while syncs succeed.
 	statusAge = 5 * time.Minute
 )

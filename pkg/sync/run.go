@@ -31,9 +31,10 @@ type run struct {
 	secretNamespace string
 	secrets         map[string]*metav1.PartialObjectMetadata
 
-	// mu guards result.
+	// mu guards result and faults, the number of artifacts whose content the server failed to send.
 	mu     gosync.Mutex
 	result result
+	faults int
 
 	// asking guards asked and changed: the last question whether the InfrahubSync is as the sync began with it, and its answer.
 	asking  gosync.Mutex
