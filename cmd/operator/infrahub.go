@@ -40,7 +40,7 @@ func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, secre
 	reconciler := &sync.Reconciler{
 		Options: sync.Options{
 			Installation: o.installation, Shard: o.shard, Namespace: ownNamespace(), CredentialsNamespace: credentials,
-			LimitedNamespaces: o.scope.LimitsNamespaces(), UserAgent: mgr.GetConfig().UserAgent,
+			LimitedNamespaces: o.scope.LimitsNamespaces(), InScope: o.scope.Namespace, UserAgent: mgr.GetConfig().UserAgent,
 		},
 		Recorder: events, Metrics: counts,
 	}

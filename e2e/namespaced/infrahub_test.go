@@ -46,6 +46,16 @@ func TestInfrahub(t *testing.T) {
 	vr := cluster.AwaitReady(t, name)
 	require.Equal(t, teamA, vr.Spec.ManifestFrom[0].Namespace)
 	require.Equal(t, "hello", greeting(t, teamA, name))
+
+	// Artifacts are not published elsewhere, with whatever rights.
+	elsewhere := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: name + "-published"}}
+	elsewhere.Spec.Source, elsewhere.Spec.Publish = is.Spec.Source, &v1alpha1.InfrahubSyncPublish{Namespace: other}
+	require.NoError(t, admin.Create(t.Context(), elsewhere))
+	t.Cleanup(func() { require.NoError(t, admin.Delete(context.Background(), elsewhere)) })
+	suite.Await(t, func(c *assert.CollectT) {
+		require.NoError(c, admin.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere))
+		require.Contains(c, elsewhere.Status.LastError, "spec.publish.namespace: this Vidra does nothing in the namespace "+other)
+	})
 	require.Empty(t, requireInScope(t, mark))
 	artifacts.Replace() // it is not created again
 	require.NoError(t, cluster.DeleteVidraResource(t.Context(), name))

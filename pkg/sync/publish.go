@@ -57,6 +57,11 @@ func refusedPublication(reason, format string, args ...any) error {
 // publish publishes the artifacts of a complete answer as the files of one ExternalArtifact: all of them or, while one has a problem, none. The former publication
 // stays then. The error concerns all artifacts.
 func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error {
+	if inScope := r.reconciler.Options.InScope; inScope != nil {
+		if err := inScope(r.is.Spec.Publish.Namespace); err != nil {
+			return refusedPublication(v1alpha1.SyncReasonSpecInvalid, "spec.publish.namespace: %s", err)
+		}
+	}
 	if r.reconciler.Publication == nil {
 		return refusedPublication(v1alpha1.SyncReasonSpecInvalid,
 			"spec.publish needs an operator that serves artifacts: give it the flags --infrahub-publish-bind-address and --infrahub-publish-url")

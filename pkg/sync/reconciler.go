@@ -69,6 +69,8 @@ type Options struct {
 	CredentialsNamespace string
 	// LimitedNamespaces means that the operator reads manifests in some namespaces alone.
 	LimitedNamespaces bool
+	// InScope refuses a namespace that the operator is not for. Optional: without it, it is for all.
+	InScope func(namespace string) error
 	// FirstConfig is another ConfigMap with settings than those in Namespace; optional.
 	FirstConfig types.NamespacedName
 	// UserAgent is the header User-Agent of requests to Infrahub servers.

@@ -479,6 +479,26 @@ func TestExternalArtifactOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, "is not of this InfrahubSync")
 }
 
+// TestPublishInScope: an operator that is for other namespaces sends no request about an ExternalArtifact.
+func TestPublishInScope(t *testing.T) {
+	refused := errors.New("not for this namespace")
+	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("it is read")
+		},
+	})
+	is := &v1alpha1.InfrahubSync{Spec: v1alpha1.InfrahubSyncSpec{Publish: &v1alpha1.InfrahubSyncPublish{Namespace: "flux-system"}}}
+	for namespace, message := range map[string]string{"shop": refused.Error(), "flux-system": "it is read"} {
+		r := &run{is: is, session: newSession("is"), reconciler: &Reconciler{API: api, Client: api, Publication: &Publication{}, Options: Options{InScope: func(in string) error {
+			if in != namespace {
+				return refused
+			}
+			return nil
+		}}}}
+		require.ErrorContains(t, r.publish(t.Context(), nil), message)
+	}
+}
+
 // TestTextOfAProxy: a text with 404 does not make the InfrahubSync absent that controls a VidraResource, which another one would adopt, and none of the objects
 // that an InfrahubSync writes.
 func TestTextOfAProxy(t *testing.T) {
