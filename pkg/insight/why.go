@@ -247,7 +247,7 @@ func (m *ManagedBy) addFields(live *unstructured.Unstructured, manager string, k
 		return
 	}
 	for _, entry := range live.GetManagedFields() {
-		for _, field := range ownership.FieldsOfEntry(live, entry, configuration, known) {
+		for _, field := range ownership.FieldsOfEntry(live, entry, manager, configuration, known) {
 			listed := slices.ContainsFunc(m.configured, func(f ownership.Field) bool { return f.Path == field.Path })
 			switch {
 			case listed || field.Tokens == nil || entry.Subresource == "status":
@@ -283,7 +283,7 @@ func (e *Explanation) othersOf(live *unstructured.Unstructured, known ownership.
 		if entry.Time != nil {
 			o.Time = *entry.Time
 		}
-		for _, field := range ownership.FieldsOfEntry(live, entry, live.Object, known) {
+		for _, field := range ownership.FieldsOfEntry(live, entry, "", live.Object, known) {
 			if !strings.HasPrefix(field.Path, "status") {
 				o.Fields = append(o.Fields, field.Path)
 				o.Details = append(o.Details, OtherField{Path: field.Path, Value: valueText(masked, field), Claim: e.claimOf(field.Path)})

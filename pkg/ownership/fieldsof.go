@@ -31,13 +31,30 @@ func (f Field) Pointer() string {
 // FieldsOf lists the fields that manager applied to obj, and the fields above them, in the order of the paths. configuration
 // is the applied one, and nil if it is unknown. known is the decision about the object before FieldsOf adds obj to it.
 func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[string]any, known Disclosure) (leaves, above []Field) {
-	withheld := known.With(obj).Withholds()
-	var walk func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string)
-	walk = func(set *fieldpath.Set, at *node, path fieldpath.Path, tokens []string) {
+	ours := setOf(applied(obj, manager))
+	return fieldsIn(ours, ours, configuration, known.With(obj))
+}
+
+// FieldsOfEntry lists the fields of an entry of the managedFields of obj, in the order of the paths: only leaves. Tokens
+// lead into configuration, which manager applied, and which is nil if it is unknown.
+func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, manager string, configuration map[string]any, known Disclosure) []Field {
+	only := &unstructured.Unstructured{Object: map[string]any{}}
+	entry.Operation, entry.Subresource = metav1.ManagedFieldsOperationApply, ""
+	only.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
+	leaves, _ := fieldsIn(setOf(applied(only, entry.Manager)), setOf(applied(obj, manager)), configuration, known.With(obj))
+	return leaves
+}
+
+// fieldsIn lists the fields of a set, and the fields above them, in the order of the paths. ours are the fields of the manager that
+// applied configuration.
+func fieldsIn(set, ours *fieldpath.Set, configuration map[string]any, known Disclosure) (leaves, above []Field) {
+	withheld := known.Withholds()
+	var walk func(set, ours *fieldpath.Set, at *node, path fieldpath.Path, tokens []string)
+	walk = func(set, ours *fieldpath.Set, at *node, path fieldpath.Path, tokens []string) {
 		for _, element := range elements(set) {
 			p := slices.Concat(path, fieldpath.Path{element})
 			field := Field{Path: render(p, withheld)}
-			child, token, found := at.configured(element, true)
+			child, token, found := at.configuredBy(element, ours)
 			if found {
 				field.Tokens = append(slices.Clone(tokens), token)
 			}
@@ -47,22 +64,11 @@ func FieldsOf(obj *unstructured.Unstructured, manager string, configuration map[
 				continue
 			}
 			above = append(above, field)
-			walk(below, child, p, field.Tokens)
+			walk(below, ours.WithPrefix(element), child, p, field.Tokens)
 		}
 	}
-	walk(setOf(applied(obj, manager)), &node{live: configuration}, nil, nil)
+	walk(set, ours, &node{live: configuration}, nil, nil)
 	return leaves, above
-}
-
-// FieldsOfEntry lists the fields of an entry of the managedFields of obj, in the order of the paths: only leaves. Tokens
-// lead into configuration, which is nil if it is unknown.
-func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEntry, configuration map[string]any, known Disclosure) []Field {
-	only := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
-	only.SetAnnotations(obj.GetAnnotations())
-	entry.Operation, entry.Subresource = metav1.ManagedFieldsOperationApply, ""
-	only.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
-	leaves, _ := FieldsOf(only, entry.Manager, configuration, known.With(obj))
-	return leaves
 }
 
 // Writer is a field manager that owns a field, by one of its entries in managedFields.

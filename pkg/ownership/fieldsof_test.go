@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,7 +92,38 @@ func TestFieldsOf(t *testing.T) {
 	require.Equal(t, "spec.selector", leaves[0].Path)
 
 	entry := obj.GetManagedFields()[1]
-	require.Equal(t, []Field{{Path: "spec.replicas"}}, FieldsOfEntry(obj, entry, nil, shown))
+	require.Equal(t, []Field{{Path: "spec.replicas"}}, FieldsOfEntry(obj, entry, "vidra/shop", nil, shown))
+}
+
+// TestFieldsOfEntryOfAnotherItem: the item of another manager is in no configuration that leaves out a key of its own item.
+func TestFieldsOfEntryOfAnotherItem(t *testing.T) {
+	t.Parallel()
+	const tcp, udp = `k:{"port":80,"protocol":"TCP"}`, `k:{"port":80,"protocol":"UDP"}`
+	item := func(key string) string {
+		return `{"f:spec":{"f:ports":{"` + strings.ReplaceAll(key, `"`, `\"`) + `":{".":{},"f:name":{}}}}}`
+	}
+	tests := map[string]struct {
+		reason, ours, ports string
+		want                []string
+	}{
+		"Other":   {"The item that leaves out its protocol is the one that was applied.", item(tcp), `[{"port":80,"name":"http"}]`, nil},
+		"Shared":  {"Both managers have the item.", item(udp), `[{"port":80,"name":"dns"}]`, []string{"spec", "ports", "0", "name"}},
+		"Both":    {"Each item of the configuration has its element.", item(tcp), `[{"port":80,"name":"http"},{"port":80,"protocol":"UDP","name":"dns"}]`, []string{"spec", "ports", "1", "name"}},
+		"Renamed": {"An edit changed the protocol of the item, so that the applier has none.", `{"f:spec":{"f:type":{}}}`, `[{"port":80,"name":"http"}]`, []string{"spec", "ports", "0", "name"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live := widget(t, `"spec":{"ports":[{"port":80,"protocol":"TCP","name":"http"},{"port":80,"protocol":"UDP","name":"dns"}]}`,
+				managed(manager, "Apply", "2026-01-02T03:04:05Z", tt.ours), theirs("kubectl-patch", item(udp)))
+			configuration := parsed(t, `{"spec":{"ports":`+tt.ports+`},"kind":"Widget","apiVersion":"v1"}`).Object
+			for _, entry := range live.GetManagedFields() {
+				if entry.Manager == "kubectl-patch" {
+					require.Equal(t, []Field{{Path: `spec.ports[port=80,protocol="UDP"].name`, Tokens: tt.want}}, FieldsOfEntry(live, entry, manager, configuration, shown), tt.reason)
+				}
+			}
+		})
+	}
 }
 
 func TestWritersOf(t *testing.T) {

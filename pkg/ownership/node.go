@@ -130,6 +130,17 @@ func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child 
 	return &node{live: list[i]}, strconv.Itoa(i), true
 }
 
+// configuredBy is configured for an element of any field manager. ours are the elements of the manager that applied the configuration.
+func (n *node) configuredBy(element fieldpath.PathElement, ours *fieldpath.Set) (child *node, token string, found bool) {
+	child, token, found = n.configured(element, false)
+	if list, isList := n.live.([]any); isList && !found {
+		if i, applied := n.placeOfApplied(list, element, ours); applied {
+			return &node{live: list[i]}, strconv.Itoa(i), true
+		}
+	}
+	return child, token, found
+}
+
 // placeOfDefaulted is place for an item of a configuration that may leave out keys with a default.
 func placeOfDefaulted(list []any, element fieldpath.PathElement) (i int, found bool) {
 	i = slices.IndexFunc(list, func(item any) bool { return maySelect(element, item) })
