@@ -202,7 +202,7 @@ func (b *blamed) attribute(line *BlameLine) {
 		}
 	}
 	for _, w := range b.writers.Of(line.path...) {
-		if strings.HasPrefix(w.Manager, v1alpha1.FieldManagerPrefix) {
+		if b.subject.isAppliedBy(w.Manager, w.Operation) {
 			if line.Manifest == nil { // a VidraResource that may not be read
 				name, _ := v1alpha1.ParseFieldManager(w.Manager)
 				line.Manifest = append(line.Manifest, name)

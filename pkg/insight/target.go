@@ -278,6 +278,17 @@ func (s *subject) appliedBy(vr *v1alpha1.VidraResource) bool {
 	return slices.Contains(ownership.Managers(s.live, by.Manager), by.Manager)
 }
 
+// isAppliedBy reports whether an entry of managedFields, by its manager and operation, is that of an owner, or of a VidraResource that may
+// not be read. Other clients may have such a name, too.
+func (s *subject) isAppliedBy(manager, operation string) bool {
+	if operation != string(metav1.ManagedFieldsOperationApply) || !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) {
+		return false
+	}
+	_, installation := v1alpha1.ParseFieldManager(manager)
+	return slices.ContainsFunc(s.owners, func(vr *v1alpha1.VidraResource) bool { return !Remote(vr) && signature(vr).Manager == manager }) ||
+		len(s.missing) > 0 && slices.ContainsFunc(s.named, func(name string) bool { return installation.FieldManager(name) == manager })
+}
+
 // located is where the manifest of an owner has the object.
 type located struct {
 	located *desired.Located

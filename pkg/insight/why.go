@@ -194,7 +194,7 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 	}
 	e.Absent = s.live == nil && len(s.missing) == 0 && !slices.ContainsFunc(s.owners, Remote)
 	if s.live != nil {
-		e.Others = e.othersOf(s.live, known)
+		e.Others = e.othersOf(s, known)
 		replicas, found, err := unstructured.NestedInt64(s.live.Object, "spec", "replicas")
 		if err == nil && found && ownership.WritersOf(s.live).Of("spec", "replicas") == nil {
 			e.Notes = append(e.Notes, fmt.Sprintf("spec.replicas is %d, and the API server has not recorded who set it: "+
@@ -272,11 +272,12 @@ func paths(fields []ownership.Field) []string {
 }
 
 // othersOf are the field managers that own fields of an object and apply for no VidraResource.
-func (e *Explanation) othersOf(live *unstructured.Unstructured, known ownership.Disclosure) []OtherWriter {
+func (e *Explanation) othersOf(of *subject, known ownership.Disclosure) []OtherWriter {
+	live := of.live
 	masked := ownership.Mask(live, known, func([]string, any) any { return mask }).Object
 	var others []OtherWriter
 	for _, entry := range live.GetManagedFields() {
-		if strings.HasPrefix(entry.Manager, v1alpha1.FieldManagerPrefix) || entry.Subresource == "status" {
+		if of.isAppliedBy(entry.Manager, string(entry.Operation)) || entry.Subresource == "status" {
 			continue
 		}
 		o := OtherWriter{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource}
@@ -284,7 +285,7 @@ func (e *Explanation) othersOf(live *unstructured.Unstructured, known ownership.
 			o.Time = *entry.Time
 		}
 		for _, field := range ownership.FieldsOfEntry(live, entry, "", live.Object, known) {
-			if !strings.HasPrefix(field.Path, "status") {
+			if !isStatus(field.Path) {
 				o.Fields = append(o.Fields, field.Path)
 				o.Details = append(o.Details, OtherField{Path: field.Path, Value: valueText(masked, field), Claim: e.claimOf(field.Path)})
 			}
@@ -294,6 +295,12 @@ func (e *Explanation) othersOf(live *unstructured.Unstructured, known ownership.
 		}
 	}
 	return others
+}
+
+// isStatus reports whether the path of a field is the status of the object, or below it.
+func isStatus(path string) bool {
+	below, is := strings.CutPrefix(path, "status")
+	return is && (below == "" || below[0] == '.' || below[0] == '[')
 }
 
 // claimOf is the claim of the manifests to a field that another field manager set. An ignored field is unclaimed.

@@ -24,9 +24,11 @@ metadata:
   name: web
   labels: {team: payments}
   managedFields:
-  - {manager: kubectl-label, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:metadata":{"f:labels":{"f:team":{}}},"f:data":{"f:long":{}}}}
+  - {manager: kubectl-label, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:metadata":{"f:labels":{"f:team":{}}},"f:data":{"f:long":{}},"f:statusPage":{},"f:status":{"f:a":{}}}}
   - {manager: scaler, operation: Update, subresource: scale, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:data":{"f:taken":{},"f:same":{}}}}
 data: {long: `+strings.Repeat("x", 100)+`, taken: b, same: c}
+statusPage: d
+status: {a: e}
 `)
 	}
 	set := func(paths ...string) (fields []ownership.Field) {
@@ -38,13 +40,13 @@ data: {long: `+strings.Repeat("x", 100)+`, taken: b, same: c}
 	e := &Explanation{ManagedBy: []ManagedBy{{Fields: []string{"data.own", "data.same"}, configured: set("data.own", "data.same", "data.taken")}}}
 	details := func(kind string) (all []OtherField) {
 		obj := live(kind)
-		for _, o := range e.othersOf(obj, ownership.Disclose(false, ownership.SensitivityOf(obj), false)) {
+		for _, o := range e.othersOf(&subject{live: obj}, ownership.Disclose(false, ownership.SensitivityOf(obj), false)) {
 			all = append(all, o.Details...)
 		}
 		return all
 	}
 	require.Equal(t, []OtherField{
-		{Path: "data.long", Value: `"` + strings.Repeat("x", 59) + "…"}, {Path: "metadata.labels.team", Value: `"payments"`},
+		{Path: "data.long", Value: `"` + strings.Repeat("x", 59) + "…"}, {Path: "metadata.labels.team", Value: `"payments"`}, {Path: "statusPage", Value: `"d"`},
 		{Path: "data.same", Value: `"c"`, Claim: Shared}, {Path: "data.taken", Value: `"b"`, Claim: Claimed},
 	}, details("ConfigMap"))
 	require.Contains(t, details("Secret"), OtherField{Path: "data.taken", Value: `"***"`, Claim: Claimed}, "a value of a Secret is never shown")
