@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,4 +45,19 @@ vidra/others   AGE ago   data.own = "name"
 vidra/forged, AGE ago   │   forged: "yes"
 vidra/others, AGE ago   │   own: name
 `, stable(ok(t, "blame", "cm/settings", "-n", "others", "--foreign")))
+}
+
+// TestVersionOfTheManifest: an object is explained in the version in which the manifest has it, whose fields have other names in the version
+// that the API server prefers.
+func TestVersionOfTheManifest(t *testing.T) {
+	t.Parallel()
+	makeNamespace(t, "version")
+	vr := cluster.NewVidraResource(t, "version", "apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata:\n  name: web\nspec:\n"+
+		"  maxReplicas: 5\n  targetCPUUtilizationPercentage: 70\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n")
+	cluster.AwaitReady(t, "version")
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "version", Name: "web"}}
+	require.NoError(t, cluster.MergePatch(hpa, `{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":90}}}]}}`))
+	cluster.AwaitEvent(t, vr, corev1.EventTypeNormal, "DriftCorrected", "Restore", "spec.targetCPUUtilizationPercentage")
+	require.Regexp(t, `version: document 1, line 7 +│   targetCPUUtilizationPercentage: 70  # \S+ ago: reverted`, ok(t, "blame", "hpa/web", "-n", "version"))
+	require.Contains(t, ok(t, "why", "hpa/web", "-n", "version", "-o", "json"), `"apiVersion": "autoscaling/v1"`)
 }

@@ -186,16 +186,9 @@ func identify(apiVersion, kind, namespace, name string) object.Identity {
 
 // read reads the object, and finds the VidraResources that manage it. It fails if there are none.
 func (s *subject) read(ctx context.Context) error {
-	live, err := s.client.dynamic.Resource(s.gvr).Namespace(s.id.Namespace).Get(ctx, s.id.Name, metav1.GetOptions{})
-	absent := apierrors.IsNotFound(err)
-	switch {
-	case apierrors.IsForbidden(err):
-		s.missing = append(s.missing, fmt.Sprintf("the object: you may not get %s in namespace %q", s.gvr.GroupResource(), s.id.Namespace))
-	case absent:
-	case err != nil:
-		return fmt.Errorf("read %s: %w", s.id, err)
-	default:
-		s.live, s.named = live, v1alpha1.Owners(live.GetAnnotations())
+	absent, err := s.get(ctx)
+	if err != nil {
+		return err
 	}
 	all, err := s.findOwners(ctx)
 	switch {
@@ -209,10 +202,50 @@ func (s *subject) read(ctx context.Context) error {
 	if s.elsewhere() {
 		s.live = nil
 	}
+	if s.live != nil && s.inVersionOfOwner() {
+		if _, err := s.get(ctx); err != nil {
+			return err
+		}
+	}
 	if len(s.owners) > 0 || len(s.named) > 0 && len(s.missing) > 0 { // a controller copies the annotations that name them to what it creates
 		return nil
 	}
 	return s.unmanaged(ctx, absent, all)
+}
+
+// get reads the object. It reports whether the object is absent.
+func (s *subject) get(ctx context.Context) (absent bool, err error) {
+	s.live = nil
+	live, err := s.client.dynamic.Resource(s.gvr).Namespace(s.id.Namespace).Get(ctx, s.id.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		s.missing = append(s.missing, fmt.Sprintf("the object: you may not get %s in namespace %q", s.gvr.GroupResource(), s.id.Namespace))
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read %s: %w", s.id, err)
+	default:
+		s.live, s.named = live, v1alpha1.Owners(live.GetAnnotations())
+	}
+	return false, nil
+}
+
+// inVersionOfOwner sets the version of the object to the one in which its first owner applies it, whose fields may have other names in other
+// versions. It reports whether that is another version.
+func (s *subject) inVersionOfOwner() bool {
+	for _, vr := range s.owners {
+		entry := owners.EntryOf(vr, s.id)
+		if entry == nil || Remote(vr) {
+			continue
+		}
+		mapping, err := s.client.mapper.RESTMapping(s.id.GroupKind, object.GVKOf(entry).Version)
+		if err != nil || mapping.Resource == s.gvr { // the version may be gone
+			return false
+		}
+		s.gvk, s.gvr = mapping.GroupVersionKind, mapping.Resource
+		return true
+	}
+	return false
 }
 
 // findOwners finds the VidraResources that have the object in their inventory, or that it names, among all that may be read.
