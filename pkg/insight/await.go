@@ -33,7 +33,7 @@ var States = []string{StateReady, StateHealthy, StateSettled}
 // Await waits until a VidraResource is in one of States. Its error at the end of timeout has the reason.
 func (c *Client) Await(ctx context.Context, name, state string, timeout time.Duration) error {
 	vr, err := c.VidraResource(ctx, name) // an error of it says what to do
-	if err != nil {
+	if err != nil || InState(vr, state) {
 		return err
 	}
 	last, err := c.Watch(ctx, name, timeout, func(vr *v1alpha1.VidraResource) bool { return InState(vr, state) })
@@ -68,22 +68,35 @@ func InState(vr *v1alpha1.VidraResource, state string) bool {
 var ErrTimeout = errors.New("timed out")
 
 // Watch waits until done holds for a VidraResource, and returns it as it was last. A watch that ends is started again. The error at the
-// end of timeout wraps ErrTimeout.
+// end of timeout wraps ErrTimeout. Without the rights to list and watch VidraResources, it fails at once.
 func (c *Client) Watch(
 	ctx context.Context, name string, timeout time.Duration, done func(*v1alpha1.VidraResource) bool,
 ) (*v1alpha1.VidraResource, error) {
-	waiting, cancel := context.WithTimeout(ctx, timeout)
+	granted, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	waiting, cancel := context.WithTimeout(granted, timeout)
 	defer cancel()
+	watched := false
+	refuse := func(verb string, err error) { // a reflector would retry for ever
+		if apierrors.IsForbidden(err) && !watched {
+			stop(c.program.VidraResourceError(verb, "", err))
+		}
+	}
 	only := fields.OneTermEqualSelector("metadata.name", name).String()
 	resource := c.dynamic.Resource(v1alpha1.Resource)
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = only
-			return resource.List(ctx, o)
+			list, err := resource.List(ctx, o)
+			refuse("list", err)
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = only
-			return resource.Watch(ctx, o)
+			w, err := resource.Watch(ctx, o)
+			refuse("watch", err)
+			watched = watched || err == nil
+			return w, err
 		},
 	}
 	var last *v1alpha1.VidraResource
@@ -111,6 +124,8 @@ func (c *Client) Watch(
 	switch {
 	case err == nil:
 		return last, nil
+	case ctx.Err() == nil && granted.Err() != nil:
+		return last, context.Cause(granted)
 	case ctx.Err() == nil && waiting.Err() != nil:
 		return last, fmt.Errorf("VidraResource %s: %w after %s", name, ErrTimeout, timeout)
 	}

@@ -533,6 +533,8 @@ func (c *Client) dropFormer(ctx context.Context, vr *v1alpha1.VidraResource, for
 	switch {
 	case errors.Is(err, insight.ErrTimeout):
 		return stay("the operator has not read the new one within " + AnswerTimeout.String())
+	case apierrors.IsForbidden(err):
+		return stay("not removed, because " + err.Error())
 	case err != nil:
 		return nil, err
 	case now == nil || now.UID != vr.UID:
