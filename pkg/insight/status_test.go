@@ -36,3 +36,29 @@ func TestReportOfAShard(t *testing.T) {
 		})
 	}
 }
+
+// TestReportOfAWait: a spec that waits for a user or for another VidraResource is not one that the operator has not read.
+func TestReportOfAWait(t *testing.T) {
+	const outdated = "not Ready: Outdated: the operator has not applied the present spec yet"
+	held, dependent := v1alpha1.VidraResourceSpec{Revision: &v1alpha1.RevisionPolicy{Hold: true}}, v1alpha1.VidraResourceSpec{DependsOn: []v1alpha1.Dependency{{Name: "database"}}}
+	cases := map[string]struct {
+		reason string
+		spec   v1alpha1.VidraResourceSpec
+		ready  string
+		why    string
+	}{
+		"Held":        {"A user ends it.", held, v1alpha1.ReasonRevisionHeld, "not Ready: RevisionHeld: it waits"},
+		"Dependent":   {"The dependency ends it.", dependent, v1alpha1.ReasonDependencyNotReady, "not Ready: DependencyNotReady: it waits"},
+		"Released":    {"The hold is over, and the status is about the former spec.", v1alpha1.VidraResourceSpec{}, v1alpha1.ReasonRevisionHeld, outdated},
+		"Independent": {"So is the dependency.", held, v1alpha1.ReasonDependencyNotReady, outdated},
+		"Changed":     {"A problem of the former spec may be corrected.", held, v1alpha1.ReasonApplyFailed, outdated},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			vr := &v1alpha1.VidraResource{Spec: tc.spec}
+			vr.Generation, vr.Status.ObservedGeneration = 2, 1
+			vr.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: tc.ready, Message: "it waits"}}
+			require.Equal(t, []string{tc.why}, DefaultProgram.ReportOf(vr).Why, tc.reason)
+		})
+	}
+}
