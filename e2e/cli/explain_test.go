@@ -124,6 +124,7 @@ func TestCompletion(t *testing.T) {
 		return words[:len(words)-1]
 	}
 	objects := []string{"clusterrole/completion", "configmap/settings", "deployment/web"}
+	require.Contains(t, ok(t, "events", "--for", "clusterrole/completion", "-n", "completion"), "Created ClusterRole completion", "it has no namespace")
 	for _, command := range [][]string{{"why"}, {"blame"}, {"skip", "--for=1h"}} {
 		command = append(command, "-n", "completion")
 		got := complete(append(command, "")...)

@@ -58,7 +58,7 @@ func (s *subject) edits(ctx context.Context, remark func(text string)) ([]Edit, 
 
 // newerEdits reads the Events about edits of the object that no history has yet, the newest first.
 func (s *subject) newerEdits(ctx context.Context, newest map[string]time.Time, remark func(text string)) ([]Edit, error) {
-	filter := eventFilter{about: []objectName{{kind: s.id.Kind, group: &s.id.Group, name: s.id.Name}}, namespace: s.id.Namespace, reasons: editReasons}
+	filter := eventFilter{about: []objectName{{kind: s.id.Kind, group: &s.id.Group, namespace: s.id.Namespace, name: s.id.Name}}, reasons: editReasons}
 	source := &eventSource{client: s.client.events, selector: filter.selector(), remark: remark}
 	if len(s.owners) == 1 { // the Events of its operator regard it: one page, however many Events the cluster has
 		source.about = fields.AndSelectors(fields.OneTermEqualSelector("regarding.kind", v1alpha1.Kind), fields.OneTermEqualSelector("regarding.name", s.owners[0].Name))

@@ -18,7 +18,7 @@ import (
 type eventFilter struct {
 	// about are objects that the Event must be about, each of them.
 	about []objectName
-	// namespace of an object that the Event is about.
+	// namespace of any object that the Event is about.
 	namespace string
 	// reasons of the printed Events.
 	reasons []string
@@ -64,13 +64,15 @@ func concerns(e *eventsv1.Event, wanted func(corev1.ObjectReference) bool) bool 
 	return wanted(e.Regarding) || e.Related != nil && wanted(*e.Related) || slices.ContainsFunc(events.ObjectsOf(e.Annotations), wanted)
 }
 
-// objectName names objects without their namespace.
+// objectName names objects.
 type objectName struct {
 	// kind is compared without regard to case.
 	kind string
 	// group of the kind; nil for any.
 	group *string
-	name  string
+	// namespace of the object; empty for any.
+	namespace string
+	name      string
 }
 
 // vidraResource names a VidraResource.
@@ -80,7 +82,7 @@ func vidraResource(name string) objectName {
 }
 
 func (o objectName) matches(ref corev1.ObjectReference) bool {
-	if ref.Name != o.name || !strings.EqualFold(ref.Kind, o.kind) {
+	if ref.Name != o.name || !strings.EqualFold(ref.Kind, o.kind) || o.namespace != "" && ref.Namespace != o.namespace {
 		return false
 	}
 	return o.group == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == *o.group

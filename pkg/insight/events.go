@@ -18,7 +18,7 @@ import (
 type EventQuery struct {
 	// VidraResource is the name of one that the Events are about, or whose objects.
 	VidraResource string
-	// Target is an object that the Events are about. Its namespace is Namespace.
+	// Target is an object that the Events are about. Its namespace is Namespace, which is ignored for kinds without one.
 	Target *Target
 	// Namespace of an object that the Events are about; empty for all.
 	Namespace string
@@ -82,10 +82,14 @@ func (c *Client) eventsOf(q EventQuery, remark func(text string)) (eventFilter, 
 		if err != nil {
 			return filter, nil, err
 		}
+		about.name, about.namespace, filter.namespace = q.Target.Name, q.Namespace, ""
 		if !served {
 			remark(fmt.Sprintf("the cluster serves no kind %q: searching Events for that name", q.Target.Kind))
+		} else if mapping, err := c.mapper.RESTMapping(schema.GroupKind{Group: *about.group, Kind: about.kind}); err != nil {
+			return filter, nil, fmt.Errorf("find the kind %q: %w", q.Target.Kind, err)
+		} else if !isNamespaced(mapping) {
+			about.namespace = ""
 		}
-		about.name = q.Target.Name
 		filter.about = append(filter.about, about)
 	}
 	return filter, &eventSource{client: c.events, selector: filter.selector(), remark: remark}, nil
@@ -104,9 +108,9 @@ func (c *Client) requireKnown(ctx context.Context, filter eventFilter) error {
 		if about.group == nil {
 			return c.noKind(about.kind)
 		}
-		id := object.Identity{GroupKind: schema.GroupKind{Group: *about.group, Kind: about.kind}, Namespace: filter.namespace, Name: about.name}
+		id := object.Identity{GroupKind: schema.GroupKind{Group: *about.group, Kind: about.kind}, Namespace: about.namespace, Name: about.name}
 		managed := func(m managedObject) bool {
-			return m.id.Name == id.Name && (filter.namespace == "" || m.id.Namespace == filter.namespace)
+			return m.id.Name == id.Name && (about.namespace == "" || m.id.Namespace == about.namespace)
 		}
 		switch {
 		case id.GroupKind == v1alpha1.GroupVersion.WithKind(v1alpha1.Kind).GroupKind():

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/insight/internal/eventtest"
 )
 
@@ -105,6 +106,35 @@ func TestObjectName(t *testing.T) {
 			require.Equal(t, !strings.HasPrefix(kind, "vlan"), served)
 			object.name = name
 			require.Equal(t, !tt.another, object.matches(tt.is), tt.reason)
+		})
+	}
+}
+
+// TestEventsOfOneObject: the kind, namespace and name are those of one object, also where an Event is about several.
+func TestEventsOfOneObject(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
+	applied := eventtest.New("applied", "Applied", time.Hour, eventtest.Resource, nil)
+	applied.Annotations = map[string]string{events.ObjectsAnnotation: `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"shop","name":"settings"},` +
+		`{"apiVersion":"v1","kind":"ConfigMap","namespace":"other","name":"page"},{"apiVersion":"v1","kind":"Namespace","name":"shop"}]`}
+	tests := map[string]struct {
+		reason                string
+		kind, namespace, name string
+		matches               bool
+	}{
+		"Named":           {"The Event is about it.", "configmap", "shop", "settings", true},
+		"AnyNamespace":    {"Without a namespace, each object of the name counts.", "configmap", "", "settings", true},
+		"OfTwo":           {"The namespace is that of another object.", "configmap", "other", "settings", false},
+		"WithoutOne":      {"The kind has no namespace: the one of the command is ignored.", "namespace", "other", "shop", true},
+		"KindOfNoCluster": {"A kind that was removed may have had namespaces.", "vlan", "other", "settings", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			query := EventQuery{Target: &Target{Kind: tt.kind, Name: tt.name}, Namespace: tt.namespace}
+			filter, _, err := (&Client{mapper: mapper}).eventsOf(query, func(string) {})
+			require.NoError(t, err)
+			require.Equal(t, tt.matches, filter.matches(applied), tt.reason)
 		})
 	}
 }
