@@ -129,6 +129,7 @@ func TestKeepEdit(t *testing.T) {
 			require.Equal(t, 1, shown.code, shown.stderr)
 			require.Contains(t, shown.stdout, tt.field)
 			require.NotContains(t, shown.stdout, "hunter2")
+			require.NotContains(t, shown.stdout, "swordfish", "it is on a line near the change")
 			if name == "inline" {
 				golden(t, "keep", shown.stdout+shown.stderr)
 			}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -34,7 +33,8 @@ type Kept struct {
 	Time metav1.Time `json:"time"`
 	// Fields are the places of the edited fields.
 	Fields []FieldLine `json:"fields"`
-	// Diff is a unified diff of the text, as `git apply` takes it if the text is a file; empty if the text has the values already.
+	// Diff is a unified diff of the text, as `git apply` takes it if the text is a file; empty if the text has the values already. Lines
+	// with values that are never shown are left out or masked.
 	Diff string `json:"diff,omitempty"`
 	// Manual is the reason for which the user has to change the text; empty if it can be written.
 	Manual string `json:"manual,omitempty"`
@@ -160,7 +160,7 @@ func (s *subject) keepIn(k *Kept, files []File, edit *v1alpha1.HistoryEntry) err
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.file.Name, err)
 			}
-			k.Diff = patchOf(f.file.Name, k.Before, k.After)
+			k.Diff, _ = patchOf(k.Owner, f.file.Name, k.Before, k.After)
 			return nil
 		}
 	}
@@ -199,7 +199,11 @@ func (s *subject) amend(k *Kept, edit *v1alpha1.HistoryEntry, at *located, name,
 	if err != nil {
 		return fmt.Errorf("%s in %s: %w: change it at %s", s.title(), in, err, k.Fields[0].Place)
 	}
-	k.After, k.Diff = after, patchOf(name, k.Before, after)
+	k.After = after
+	var whole bool
+	if k.Diff, whole = patchOf(k.Owner, name, k.Before, after); !whole && k.Manual != "" {
+		k.Manual += ": change it there, as lines of the patch have values that are not shown, and it does not apply"
+	}
 	return nil
 }
 
@@ -245,9 +249,4 @@ func (s *subject) tokens(at *located, field string) []string {
 		names, rest = append(names, name), rest[len(found[0]):]
 	}
 	return names
-}
-
-// patchOf returns a unified diff of a text.
-func patchOf(name, before, after string) string {
-	return udiff.Unified("a/"+name, "b/"+name, before, after)
 }
