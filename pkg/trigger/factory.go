@@ -1,13 +1,11 @@
 package trigger
 
 import (
-	"sync"
 	"time"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -40,14 +38,9 @@ type Factory struct {
 	// refusals wakes owners whose applies were refused.
 	refusals refusals
 
-	// mu guards queue, heals and early.
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-	// heals is the work queue of the loop of objects; nil without one, or before it begins.
-	heals workqueue.TypedRateLimitingInterface[Heal]
-	// early holds the owners that were enqueued before the queue was known.
-	// Before a replica leads, it enqueues an owner many times.
-	early map[Owner]struct{}
+	// owners is the work queue of reconciles, objects that of the loop of objects.
+	owners  queue[reconcile.Request]
+	objects queue[Heal]
 }
 
 // NewFactory returns a Factory that uses an Index.
@@ -174,8 +167,8 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 // has maxCauses causes, so that it reconciles all its objects, or the loop of objects is missing.
 func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
 	opts := f.pending.queueOptions(owner, key)
-	if f.pending.add(owner, key, cause, f.healQueue() != nil) {
-		f.enqueueHeal(Heal{owner, key}, opts)
+	if f.pending.add(owner, key, cause, f.objects.started()) {
+		f.objects.add(Heal{owner, key}, opts)
 		return
 	}
 	f.enqueue(owner, opts)
@@ -195,7 +188,7 @@ func (f *Factory) enqueueHealth(owner Owner, o observation) {
 // write any number of them: when it leads, its controller reconciles every VidraResource.
 func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
 	seen := s.pending.Load()
-	if seen == nil || f.workQueue() == nil {
+	if seen == nil || !f.owners.started() {
 		return // or its owner released it a moment ago
 	}
 	for _, name := range seen.owners {

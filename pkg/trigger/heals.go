@@ -16,16 +16,7 @@ type Heal struct {
 
 // EnqueueHeal enqueues an object.
 func (f *Factory) EnqueueHeal(h Heal) {
-	f.enqueueHeal(h, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
-}
-
-func (f *Factory) enqueueHeal(h Heal, opts priorityqueue.AddOpts) {
-	queue := f.healQueue()
-	if pq, ok := queue.(priorityqueue.PriorityQueue[Heal]); ok {
-		pq.AddWithOpts(opts, h)
-	} else if queue != nil {
-		queue.Add(h)
-	}
+	f.objects.add(h, priorityqueue.AddOpts{Priority: ptr.To(driftPriority)})
 }
 
 // TakeHeal returns the cause of an object and removes it. found is false if there is none for the loop of objects.
@@ -69,7 +60,7 @@ func (f *Factory) Heals(owner Owner) (keys []ObjectKey) {
 
 // ResumeHeals enqueues the objects whose causes the loop of objects takes.
 func (f *Factory) ResumeHeals(owner Owner, keys []ObjectKey) {
-	if f.healQueue() == nil || len(keys) == 0 {
+	if !f.objects.started() || len(keys) == 0 {
 		return
 	}
 	waiting := sets.New(f.Heals(owner)...)
@@ -99,12 +90,12 @@ func (f *Factory) DelayHeal(h Heal, cause Cause, due time.Time) {
 func (f *Factory) ReturnHeal(h Heal, cause Cause) {
 	cause.single = true
 	f.pending.merge(h.Owner, Causes{Objects: map[ObjectKey]Cause{h.Key: cause}})
-	f.enqueueHeal(h, f.pending.queueOptions(h.Owner, h.Key))
+	f.objects.add(h, f.pending.queueOptions(h.Owner, h.Key))
 }
 
 // ReturnHeals has the loop of objects take the causes of an owner that heals accepts, and returns the others, which it removes.
 func (f *Factory) ReturnHeals(owner Owner, heals func(ObjectKey) bool) map[ObjectKey]Cause {
-	if f.healQueue() == nil {
+	if !f.objects.started() {
 		return f.pending.takeObjects(owner, func(ObjectKey) bool { return false })
 	}
 	others := f.pending.takeObjects(owner, heals)

@@ -2,12 +2,14 @@ package trigger
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // TakeCauses returns the pending causes of an owner and removes them. Those that the loop of objects takes stay: see
@@ -35,17 +37,15 @@ func (f *Factory) EnqueueRetry(owners ...Owner) {
 // Requeue enqueues an owner whose reconcile has ended apart from the controller: after a delay, and before that if it has pending causes. again
 // enqueues it at once, with the priority of drift if objects were changed.
 func (f *Factory) Requeue(owner Owner, again bool, result reconcile.Result) {
-	queue := f.workQueue()
 	switch {
-	case queue == nil:
 	case again:
 		var priority *int
 		if f.pending.hasObjects(owner) {
 			priority = ptr.To(driftPriority)
 		}
-		add(queue, owner, priorityqueue.AddOpts{Priority: priority})
+		f.enqueue(owner, priorityqueue.AddOpts{Priority: priority})
 	case result.RequeueAfter > 0:
-		add(queue, owner, priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority})
+		f.enqueue(owner, priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority})
 	}
 }
 
@@ -57,76 +57,61 @@ func (f *Factory) enqueueWith(causes Causes, opts priorityqueue.AddOpts, owners 
 	}
 }
 
-// workQueue returns the work queue of reconciles; nil before this replica leads.
-func (f *Factory) workQueue() workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.queue
-}
-
-// enqueue adds an owner to the work queue, or stores it until there is one.
+// enqueue adds an owner to the work queue of reconciles.
 func (f *Factory) enqueue(owner Owner, opts priorityqueue.AddOpts) {
-	f.mu.Lock()
-	queue := f.queue
-	if queue == nil {
-		if f.early == nil {
-			f.early = map[Owner]struct{}{}
+	f.owners.add(reconcile.Request{NamespacedName: owner}, opts)
+}
+
+// Source returns a source for the work queue of a controller, which enqueues the owners with pending causes.
+func (f *Factory) Source() source.Source { return source.Func(f.owners.start) }
+
+// HealSource returns a source for the work queue of the loop of objects, which enqueues the changed objects. Without it, reconciles of the
+// owners take all causes.
+func (f *Factory) HealSource() source.TypedSource[Heal] {
+	return source.TypedFunc[Heal](f.objects.start)
+}
+
+// queue is the work queue of a controller, and stores what is added before the controller starts. Its zero value is ready to use.
+type queue[T comparable] struct {
+	mu   sync.Mutex
+	work workqueue.TypedRateLimitingInterface[T]
+	// early holds the items that were added before work was known. Before a replica leads, it adds
+	// an item many times.
+	early map[T]struct{}
+}
+
+// start sets the work queue. It returns at once.
+func (q *queue[T]) start(_ context.Context, work workqueue.TypedRateLimitingInterface[T]) error {
+	q.mu.Lock()
+	early := q.early
+	q.work, q.early = work, nil
+	q.mu.Unlock()
+	for item := range early {
+		q.add(item, priorityqueue.AddOpts{})
+	}
+	return nil
+}
+
+// started reports whether the controller has started, as in a replica that leads.
+func (q *queue[T]) started() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.work != nil
+}
+
+func (q *queue[T]) add(item T, opts priorityqueue.AddOpts) {
+	q.mu.Lock()
+	work := q.work
+	if work == nil {
+		if q.early == nil {
+			q.early = map[T]struct{}{}
 		}
-		f.early[owner] = struct{}{}
+		q.early[item] = struct{}{}
 	}
-	f.mu.Unlock()
-	if queue != nil {
-		add(queue, owner, opts)
+	q.mu.Unlock()
+	if prioritized, ok := work.(priorityqueue.PriorityQueue[T]); ok {
+		prioritized.AddWithOpts(opts, item)
+	} else if work != nil {
+		work.AddAfter(item, opts.After)
 	}
-}
-
-func add(queue workqueue.TypedRateLimitingInterface[reconcile.Request], owner Owner, opts priorityqueue.AddOpts) {
-	request := reconcile.Request{NamespacedName: owner}
-	if pq, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		pq.AddWithOpts(opts, request)
-		return
-	}
-	queue.AddAfter(request, opts.After)
-}
-
-// Source returns a source for the work queue of a controller.
-func (f *Factory) Source() Source { return Source{factory: f} }
-
-// Source is a controller-runtime source that enqueues the owners with pending causes.
-type Source struct{ factory *Factory }
-
-// Start sets the work queue. It returns at once.
-func (s Source) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	f := s.factory
-	f.mu.Lock()
-	early := f.early
-	f.queue, f.early = queue, nil
-	f.mu.Unlock()
-	for owner := range early {
-		add(queue, owner, priorityqueue.AddOpts{})
-	}
-	return nil
-}
-
-// HealSource returns a source for the work queue of the loop of objects. Without it, reconciles of the owners take
-// all causes.
-func (f *Factory) HealSource() HealSource { return HealSource{factory: f} }
-
-// HealSource is a controller-runtime source that enqueues the changed objects.
-type HealSource struct{ factory *Factory }
-
-// Start sets the work queue. It returns at once.
-func (s HealSource) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[Heal]) error {
-	f := s.factory
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.heals = queue
-	return nil
-}
-
-// healQueue returns the work queue of the loop of objects, or nil.
-func (f *Factory) healQueue() workqueue.TypedRateLimitingInterface[Heal] {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.heals
 }

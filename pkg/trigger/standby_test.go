@@ -27,7 +27,7 @@ func TestStandbyStoresNoUnknownOwners(t *testing.T) {
 	for i := range 10_000 {
 		see(i)
 	}
-	require.Empty(t, f.early)
+	require.Empty(t, f.owners.early)
 	require.Empty(t, f.pending.causes)
 
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
