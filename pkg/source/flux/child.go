@@ -111,7 +111,7 @@ func buildApart(ctx context.Context, program string, job buildJob) ([]source.Tex
 		return nil, output.err
 	}
 	answer := built{}
-	if decoded := json.Unmarshal(output.Bytes(), &answer); decoded != nil || answer.Error == "" && err != nil {
+	if decoded := json.Unmarshal(output.kept.Bytes(), &answer); decoded != nil || answer.Error == "" && err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("it takes more than %s", maxBuildTime)
 		}
@@ -133,18 +133,17 @@ func buildApart(ctx context.Context, program string, job buildJob) ([]source.Tex
 
 // bounded keeps at most maxBuilt bytes.
 type bounded struct {
-	bytes.Buffer
-
-	err error
+	kept bytes.Buffer
+	err  error
 }
 
 // Write implements io.Writer.
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxBuilt {
+	if b.kept.Len()+len(p) > maxBuilt {
 		b.err = fmt.Errorf("the kustomization makes more than %d bytes: split it", maxBuilt)
 		return 0, b.err
 	}
-	return b.Buffer.Write(p)
+	return b.kept.Write(p)
 }
 
 // ServeBuild is the process of a build: it reads a build, writes its outcome, and returns the exit code. It ends the process when the build exceeds

@@ -2,6 +2,7 @@ package flux
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -140,3 +141,16 @@ func TestAddresses(t *testing.T) {
 		require.True(t, ServiceHosts.names(name, "80"), "the address of each name that is allowed is checked: %s", name)
 	}
 }
+
+// TestOutputOfABuild: what a build writes is bounded, however it is copied.
+func TestOutputOfABuild(t *testing.T) {
+	t.Parallel()
+	output := &bounded{}
+	_, err := io.Copy(output, io.LimitReader(zeros{}, maxBuilt+1))
+	require.ErrorContains(t, err, "split it")
+	require.Equal(t, err, output.err)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
