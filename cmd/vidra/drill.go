@@ -71,9 +71,9 @@ func (k *kube) drill(ctx context.Context, name, kubeconfigs string, within time.
 		return err
 	}
 	rows := [][]string{
-		{"Edited:", fmt.Sprintf("annotation %s of %s", report.Annotation, object.Identity(report.Object))},
-		{"Seen:", fmt.Sprintf("after %s, by a watch", short(report.Seen))},
-		{"Reverted:", fmt.Sprintf("%s after that", short(report.Stood))},
+		{"Edited:", fmt.Sprintf("annotation %s of %s", report.Annotation, object.Identity(report.Heal.Object))},
+		{"Seen:", fmt.Sprintf("after %s, by a watch", short(report.Heal.Seen))},
+		{"Reverted:", fmt.Sprintf("%s after that", short(report.Heal.Stood))},
 	}
 	if e := report.Entry; e != nil {
 		rows = append(rows, []string{"Attributed:", fmt.Sprintf("%s to %s, in status.history after %s", e.Reason, writerOf(e.User, e.Manager), short(report.Reported))})

@@ -57,7 +57,7 @@ func newRevisions(k *kube) *cobra.Command {
 
 // rollbackFlags holds the flags of the command.
 type rollbackFlags struct {
-	*kube
+	kube    *kube
 	to      int64
 	release bool
 	output  string
@@ -84,7 +84,7 @@ func (f *rollbackFlags) completeRevisions(cmd *cobra.Command, args []string, _ s
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	client, err := f.insight()
+	client, err := f.kube.insight()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -104,7 +104,7 @@ func (f *rollbackFlags) run(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("to") && f.to < 1 {
 		return fmt.Errorf("--to %d: name a revision from 1 on, as `%s` lists them", f.to, program.Hint("revisions", name))
 	}
-	client, err := f.writes()
+	client, err := f.kube.writes()
 	if err != nil {
 		return err
 	}

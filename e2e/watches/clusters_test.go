@@ -61,7 +61,7 @@ func (l *lab) requireRemoved(t *testing.T, name string, proxy *faultproxy.Proxy,
 	atOnce(t, "RemoveCluster", func() { l.RemoveCluster(name) })
 	told := l.tolds()
 	for _, w := range l.Watches() {
-		require.NotEqual(t, name, w.Cluster)
+		require.NotEqual(t, name, w.Key.Cluster)
 	}
 	require.Empty(t, l.Audit())
 	await(t, func(c *assert.CollectT) { assert.LessOrEqual(c, count(), before, "the goroutines end") })

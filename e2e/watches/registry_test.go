@@ -193,7 +193,7 @@ func TestWatchesOfNamespaces(t *testing.T) {
 	for _, q := range l.Requests(mark, faultproxy.Match{Resource: configMaps.GVR}) {
 		require.Contains(t, []string{here.Namespace, there.Namespace}, q.Namespace, q.Path)
 	}
-	require.Equal(t, "configmaps.v1 in namespace "+here.Namespace, l.watch(here).String())
+	require.Equal(t, "configmaps.v1 in namespace "+here.Namespace, l.watch(here).Key.String())
 
 	l.Sync(owner("two"), []watchregistry.Key{configMaps})
 	l.synced(t, []watchregistry.Key{configMaps})

@@ -75,7 +75,7 @@ func (c *Client) differs(ctx context.Context, q PreviewQuery) (differs []*differ
 	}
 	moves := newMoves(c, p.given)
 	for _, vr := range p.wanted {
-		if why := c.operator.accounts(reader{moves}).Refused(ctx, vr); why != nil {
+		if why := c.operator.accounts(reader{moves: moves}).Refused(ctx, vr); why != nil {
 			return nil, nil, fmt.Errorf("VidraResource %s: %s", vr.Name, why.Message)
 		}
 		at, err := c.destinationOf(ctx, vr)

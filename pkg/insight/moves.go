@@ -135,27 +135,27 @@ func (m *moves) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, _ func(
 // holders returns the VidraResources whose manifests hold one, and those that hold them.
 func (m *moves) holders(ctx context.Context, vr *v1alpha1.VidraResource) ([]string, error) {
 	return desired.HoldersOf(vr, func(holder string, held *v1alpha1.VidraResource) (*v1alpha1.VidraResource, bool) {
-		found, err := owners.Cached(ctx, reader{m}, holder)
+		found, err := owners.Cached(ctx, reader{moves: m}, holder)
 		return found, err == nil && found != nil && owners.HoldsObject(found, "", object.Identity{GroupKind: desired.VidraResourceKind, Name: held.Name}, held.UID)
 	})
 }
 
 // reader reads the VidraResources as they would be after the apply, and the labels of Namespaces.
-type reader struct{ *moves }
+type reader struct{ moves *moves }
 
 // Get reads a VidraResource or the metadata of a Namespace into obj.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 	into, is := obj.(*v1alpha1.VidraResource)
 	if !is {
-		live, err := r.client.dynamic.Resource(namespaces).Get(ctx, key.Name, metav1.GetOptions{})
+		live, err := r.moves.client.dynamic.Resource(namespaces).Get(ctx, key.Name, metav1.GetOptions{})
 		if err == nil {
 			obj.SetLabels(live.GetLabels())
 		}
 		return err
 	}
-	vr := r.given[key.Name]
+	vr := r.moves.given[key.Name]
 	if vr == nil {
-		all, err := r.others(ctx)
+		all, err := r.moves.others(ctx)
 		if err != nil {
 			return err
 		}

@@ -347,7 +347,7 @@ func (p *departure) Contents(ctx context.Context) (owners.Inside, error) {
 // finder returns the Finder of the other owners of objects, as the operator has it.
 func (d *differ) finder() *owners.Finder {
 	return &owners.Finder{
-		Claimant: d.settings.Claimant, Index: trigger.NewIndex(), VidraResources: reader{d.moves}, Named: d.moves.named,
+		Claimant: d.settings.Claimant, Index: trigger.NewIndex(), VidraResources: reader{moves: d.moves}, Named: d.moves.named,
 		MayTake: func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
 			may, err := mayPatch(ctx, d.runner.At.Dynamic(), vr, key)
 			return may, withoutValues(err)

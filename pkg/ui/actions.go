@@ -35,7 +35,7 @@ func (s *Server) actionsOf(vr *v1alpha1.VidraResource) []action {
 	}
 	all := []action{suspend, {Verb: "reconcile", Label: "Reconcile now", Explains: "Vidra compares all objects with the manifest"}}
 	for i := range all {
-		all[i].Name, all[i].Command = vr.Name, s.Program.Hint(all[i].Verb, vr.Name)
+		all[i].Name, all[i].Command = vr.Name, s.options.Program.Hint(all[i].Verb, vr.Name)
 	}
 	return all
 }
@@ -45,11 +45,11 @@ func (s *Server) actionsOfObject(why *insight.Explanation) []action {
 	of := action{Kind: schema.FromAPIVersionAndKind(why.APIVersion, why.Kind).GroupKind().String(), Namespace: why.Namespace, Name: why.Name}
 	skip, end, keep := of, of, of
 	skip.Verb, skip.Label, skip.Explains, skip.Asks = "skip", "Exempt from reverts", "Vidra reverts no edit of the object for a time (break-glass)", true
-	skip.Command = s.Program.SkipHint(why.Argument)
+	skip.Command = s.options.Program.SkipHint(why.Argument)
 	end.Verb, end.Label, end.Explains = "end", "End the exemption", "Vidra reverts the edits that were made meanwhile"
-	end.Command = s.Program.Hint("skip", why.Argument, "--end")
+	end.Command = s.options.Program.Hint("skip", why.Argument, "--end")
 	keep.Verb, keep.Label, keep.Explains = "keep", "Keep when removed", "The object stays, unmanaged, when Vidra would delete it"
-	keep.Command = s.Program.Hint("orphan", why.Argument)
+	keep.Command = s.options.Program.Hint("orphan", why.Argument)
 	here := slices.DeleteFunc(slices.Clone(why.ManagedBy), func(m insight.ManagedBy) bool { return m.Cluster != "" })
 	switch {
 	case len(here) == 0: // it is annotated in its cluster
@@ -72,8 +72,8 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
 	defer cancel()
 	switch {
-	case !s.AllowWrites:
-		s.fail(w, r, http.StatusForbidden, fmt.Errorf("actions are off: start `%s`, or copy the command", s.Program.Hint("ui", "--allow-writes")))
+	case !s.options.AllowWrites:
+		s.fail(w, r, http.StatusForbidden, fmt.Errorf("actions are off: start `%s`, or copy the command", s.options.Program.Hint("ui", "--allow-writes")))
 		return
 	case r.ParseForm() != nil:
 		s.fail(w, r, http.StatusBadRequest, errAction)

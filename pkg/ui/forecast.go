@@ -229,7 +229,7 @@ func placeIn(file, place, vidraResource string, hasOwner bool) string {
 // verdicts returns the effect of an apply of a file, and the writers that would fight with it. name is the VidraResource that
 // gets the objects of a file without VidraResources; empty for a new one.
 func (s *Server) verdicts(ctx context.Context, file insight.File, name string) ([]verdict, error) {
-	q := insight.PreviewQuery{VidraResource: name, Files: []insight.File{file}, Namespace: s.Namespace}
+	q := insight.PreviewQuery{VidraResource: name, Files: []insight.File{file}, Namespace: s.options.Namespace}
 	diff, err := s.previews.Diff(ctx, q)
 	if err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func (s *Server) verdicts(ctx context.Context, file insight.File, name string) (
 	if err != nil {
 		return nil, err
 	}
-	style, fromFile := render.Style{Program: s.Program}, hasVidraResource.MatchString(file.Text)
+	style, fromFile := render.Style{Program: s.options.Program}, hasVidraResource.MatchString(file.Text)
 	var all []verdict
 	for i, d := range diff.VidraResources {
 		f := forecast.VidraResources[i]

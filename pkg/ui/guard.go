@@ -34,7 +34,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			refuse(w, http.StatusForbidden, "the request comes from a page of another origin")
 		case !s.authorized(r.URL.Path):
 			refuse(w, http.StatusForbidden, fmt.Sprintf("the address has not the token of this page. Open the address in the first line "+
-				"that `%s` has printed; each start of it has another one", s.Program.Hint("ui")))
+				"that `%s` has printed; each start of it has another one", s.options.Program.Hint("ui")))
 		default:
 			next.ServeHTTP(w, r)
 		}

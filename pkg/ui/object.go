@@ -38,8 +38,7 @@ type objectView struct {
 
 // ownerView is a VidraResource that manages the object, with the ways to keep a change.
 type ownerView struct {
-	insight.ManagedBy
-
+	By        insight.ManagedBy
 	Handling  string
 	Tone      string
 	Rule      string
@@ -58,8 +57,7 @@ type manifestChange struct {
 
 // blameRow is a line of the object with its owner.
 type blameRow struct {
-	insight.BlameLine
-
+	Line   insight.BlameLine
 	Number int
 	// Vidra reports that a manifest has the line, and Foreign that another field manager alone owns it.
 	Vidra, Foreign bool
@@ -119,7 +117,7 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 // addOwners adds the VidraResources that manage the object.
 func (v *objectView) addOwners() {
 	for _, m := range v.Why.ManagedBy {
-		o := ownerView{ManagedBy: m, Handling: modeTexts[v1alpha1.DriftMode(m.Drift)], Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
+		o := ownerView{By: m, Handling: modeTexts[v1alpha1.DriftMode(m.Drift)], Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
 		if m.Suspended {
 			o.Handling = "suspended: edits are not reverted"
 		}
@@ -173,8 +171,8 @@ func (v *objectView) explain(moments []moment) {
 	}
 	for i := range v.Owners {
 		o := &v.Owners[i]
-		for _, line := range o.Lines {
-			o.Changes = append(o.Changes, manifestChange{line.Field, edited[line.Field], within(line.Place, o.VidraResource)})
+		for _, line := range o.By.Lines {
+			o.Changes = append(o.Changes, manifestChange{line.Field, edited[line.Field], within(line.Place, o.By.VidraResource)})
 		}
 	}
 }
@@ -183,10 +181,10 @@ func (v *objectView) explain(moments []moment) {
 func (v *objectView) because(m *moment) string {
 	for _, o := range v.Owners {
 		if m.Gone {
-			return fmt.Sprintf("Vidra created the object again, because VidraResource %s has it in its manifest", o.VidraResource)
+			return fmt.Sprintf("Vidra created the object again, because VidraResource %s has it in its manifest", o.By.VidraResource)
 		}
 		for _, f := range m.Fields {
-			i := slices.IndexFunc(o.Lines, func(line insight.FieldLine) bool { return line.Field == f.Path })
+			i := slices.IndexFunc(o.By.Lines, func(line insight.FieldLine) bool { return line.Field == f.Path })
 			if i < 0 {
 				continue
 			}
@@ -194,7 +192,7 @@ func (v *objectView) because(m *moment) string {
 			if f.Known && !f.Withheld && f.Old != "" {
 				to = " to " + f.Old
 			}
-			return fmt.Sprintf("Reverted because VidraResource %s sets %s%s (%s)", o.VidraResource, f.Path, to, within(o.Lines[i].Place, o.VidraResource))
+			return fmt.Sprintf("Reverted because VidraResource %s sets %s%s (%s)", o.By.VidraResource, f.Path, to, within(o.By.Lines[i].Place, o.By.VidraResource))
 		}
 	}
 	return ""
@@ -217,11 +215,11 @@ func originOf(rows []blameRow) string {
 	manifest, foreign, names := 0, 0, []string(nil)
 	for _, row := range rows {
 		switch {
-		case row.Vidra && !marksOwner(row.Pointer):
+		case row.Vidra && !marksOwner(row.Line.Pointer):
 			manifest++
 		case row.Foreign:
 			foreign++
-			for _, m := range row.Managers {
+			for _, m := range row.Line.Managers {
 				if !slices.Contains(names, m.Manager) {
 					names = append(names, m.Manager)
 				}
@@ -244,7 +242,7 @@ func originOf(rows []blameRow) string {
 func (v *objectView) addBlame(blame *insight.Blame) {
 	v.Remarks = blame.Remarks
 	for i, line := range blame.Lines {
-		v.Blame = append(v.Blame, blameRow{BlameLine: line, Number: i + 1, Vidra: len(line.Manifest) > 0, Foreign: len(line.Manifest) == 0 && len(line.Managers) > 0})
+		v.Blame = append(v.Blame, blameRow{Line: line, Number: i + 1, Vidra: len(line.Manifest) > 0, Foreign: len(line.Manifest) == 0 && len(line.Managers) > 0})
 	}
 	if !v.Foreign { // then not all lines are known
 		v.Origin = originOf(v.Blame)

@@ -107,7 +107,7 @@ func (l listing) Verdict() cell {
 	var worst string
 	for i, c := range l.Counts {
 		if c.Count > 0 && state(i) != stateInOrder {
-			parts, worst = append(parts, fmt.Sprintf("%d %s", c.Count, strings.ToLower(c.Word))), cmp.Or(worst, c.Key)
+			parts, worst = append(parts, fmt.Sprintf("%d %s", c.Count, strings.ToLower(c.State.Word))), cmp.Or(worst, c.State.Key)
 		}
 	}
 	selected := l.Filter
@@ -124,8 +124,7 @@ func (l listing) Verdict() cell {
 }
 
 type stateCount struct {
-	stateInfo
-
+	State stateInfo
 	Count int
 }
 
@@ -235,9 +234,9 @@ const mostNamespaces = 300
 func (s *Server) overview(w http.ResponseWriter, r *http.Request) {
 	defer s.feeds.use(vidraResourceFeed, s.store)()
 	known, refusal := s.store.await(r.Context())
-	l := listing{Filter: filterOf(r.URL.Query()), Unread: !known && refusal == nil, Namespace: s.Namespace}
+	l := listing{Filter: filterOf(r.URL.Query()), Unread: !known && refusal == nil, Namespace: s.options.Namespace}
 	if refusal != nil {
-		l.Refused = sentence(s.Program.VidraResourceError("list", "", refusal))
+		l.Refused = sentence(s.options.Program.VidraResourceError("list", "", refusal))
 	}
 	l.Block, _ = strconv.Atoi(r.URL.Query().Get("block")) // the first one by default
 	l.fill(s.store.sorted(), time.Now())

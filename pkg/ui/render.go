@@ -130,8 +130,8 @@ func problemID(o *v1alpha1.ProblemObject) object.Identity {
 // newPage returns the data of a page.
 func (s *Server) newPage(title, section, topic string, body any) page {
 	return page{
-		Base: s.base(), Title: title, Cluster: s.Cluster, Server: s.Config.Host, Section: section, Topic: topic,
-		Program: string(s.Program), Writes: s.AllowWrites, Now: time.Now(), Body: body,
+		Base: s.base(), Title: title, Cluster: s.options.Cluster, Server: s.options.Config.Host, Section: section, Topic: topic,
+		Program: string(s.options.Program), Writes: s.options.AllowWrites, Now: time.Now(), Body: body,
 	}
 }
 

@@ -40,7 +40,7 @@ type Options struct {
 
 // Server serves the pages. Its methods are safe for concurrent use.
 type Server struct {
-	Options
+	options Options
 	at      address
 	client  dynamic.Interface
 	insight *insight.Client
@@ -73,7 +73,7 @@ func New(o Options, port int) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	s := &Server{Options: o, at: address{token: rand.Text()}, client: client, hub: newHub()}
+	s := &Server{options: o, at: address{token: rand.Text()}, client: client, hub: newHub()}
 	s.feeds = newFeeds(client, s.hub)
 	s.store = newStore(s)
 	if s.writes, err = writes.New(o.Config, insight.Options{Program: o.Program, VidraResources: s.store}); err != nil {

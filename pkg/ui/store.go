@@ -66,7 +66,7 @@ func (s *store) convert(u *unstructured.Unstructured) any {
 	if err != nil { // the API server validates them
 		return &entry{vr: &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: u.GetName()}}}
 	}
-	report := s.server.Program.ReportOf(vr)
+	report := s.server.options.Program.ReportOf(vr)
 	now := stateOf(vr, report.InOrder)
 	e := &entry{
 		vr: vr, state: now, why: report.Why, heals: healingsOf(vr.Status.History), recent: recentOf(vr, now),

@@ -111,7 +111,7 @@ func (s *Server) vidraResource(w http.ResponseWriter, r *http.Request) {
 
 // viewOf is the page of a VidraResource, without its inventory.
 func (s *Server) viewOf(vr *v1alpha1.VidraResource) vidraResourceView {
-	report := s.Program.ReportOf(vr)
+	report := s.options.Program.ReportOf(vr)
 	now := stateOf(vr, report.InOrder)
 	view := vidraResourceView{
 		Name: vr.Name, State: states[now], Why: report.Why, Facts: factsOf(vr),

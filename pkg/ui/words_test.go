@@ -117,9 +117,9 @@ func TestForecastOrder(t *testing.T) {
 
 func TestOriginOf(t *testing.T) {
 	row := func(pointer string, vidra bool, manager string) blameRow {
-		r := blameRow{BlameLine: insight.BlameLine{Pointer: pointer}, Vidra: vidra, Foreign: manager != ""}
+		r := blameRow{Line: insight.BlameLine{Pointer: pointer}, Vidra: vidra, Foreign: manager != ""}
 		if manager != "" {
-			r.Managers = []insight.LineManager{{Manager: manager}}
+			r.Line.Managers = []insight.LineManager{{Manager: manager}}
 		}
 		return r
 	}

@@ -46,7 +46,8 @@ var ErrNotUndone = errors.New("the edit of the drill could not be undone")
 
 // DrillReport is a drill whose edit Vidra reverted.
 type DrillReport struct {
-	Heal
+	// Heal is the revert of the edit.
+	Heal Heal
 	// Annotation that was edited.
 	Annotation string
 	// Entry is the entry of status.history about the edit, with its author, as the operator attributed it. Nil if it is

@@ -85,5 +85,5 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 // labels returns the label values of a series.
 func (w Watch) labels(more ...string) []string {
-	return append([]string{w.Cluster, w.GVR.Group, w.GVR.Version, w.GVR.Resource, w.Namespace}, more...)
+	return append([]string{w.Key.Cluster, w.Key.GVR.Group, w.Key.GVR.Version, w.Key.GVR.Resource, w.Key.Namespace}, more...)
 }

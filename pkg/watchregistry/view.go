@@ -14,7 +14,8 @@ import (
 
 // Watch describes a watch of a Registry.
 type Watch struct {
-	Key `json:"-"`
+	Key Key `json:"-"`
+	// Status is embedded, because the JSON of a watch has its fields.
 	Status
 	// Owners are the owners that need it.
 	Owners []Owner `json:"-"`
@@ -52,7 +53,7 @@ func (r *Registry) Watches() []Watch {
 	for i := range all {
 		slices.SortFunc(all[i].Owners, func(a, b Owner) int { return cmp.Compare(a.String(), b.String()) })
 	}
-	slices.SortFunc(all, func(a, b Watch) int { return cmp.Compare(a.String(), b.String()) })
+	slices.SortFunc(all, func(a, b Watch) int { return cmp.Compare(a.Key.String(), b.Key.String()) })
 	return all
 }
 
@@ -84,7 +85,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	rows := []row{}
 	for _, watch := range r.Watches() {
-		next := row{Watch: watch.String(), Owners: []string{}, description: description(watch)}
+		next := row{Watch: watch.Key.String(), Owners: []string{}, description: description(watch)}
 		for _, owner := range watch.Owners {
 			next.Owners = append(next.Owners, cache.NamespacedNameAsObjectName(owner).String())
 		}
