@@ -139,21 +139,8 @@ func (w *Watches) Owners(key Key) []trigger.Owner {
 	return w.needed.Owners(key)
 }
 
-// Version returns the resourceVersion of the object of a key with a name, empty if the object is absent. It is unknown until
-// the watch has listed the object, and while the API server refuses the watch.
-func (w *Watches) Version(key Key) (version string, known bool) {
-	one := w.synced(key)
-	if one == nil {
-		return "", false
-	}
-	obj, found, err := one.informer.GetStore().GetByKey(cache.NewObjectName(key.Namespace, key.Name).String())
-	if kept, ok := obj.(*metav1.PartialObjectMetadata); ok && found && err == nil {
-		return kept.ResourceVersion, true
-	}
-	return "", true
-}
-
-// State returns a text that differs after each change of an object of the key. It is unknown when Version is unknown.
+// State returns a text that differs after each change of an object of the key. It is unknown until the watch has listed the
+// objects, and while the API server refuses the watch.
 func (w *Watches) State(key Key) (state string, known bool) {
 	one := w.synced(key)
 	if one == nil {

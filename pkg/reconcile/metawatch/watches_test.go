@@ -105,7 +105,8 @@ func TestClaims(t *testing.T) {
 			changed := lease(tc.change)
 			changed.ResourceVersion = "2"
 			require.NoError(t, client.Tracker().Update(leases, changed, "shop"))
-			require.Eventually(t, func() bool { version, _ := w.Version(key); return version == "2" }, time.Minute, time.Millisecond)
+			store := w.watched[key].informer.GetStore()
+			require.Eventually(t, func() bool { return versionOf(store.List()[0]) == "2" }, time.Minute, time.Millisecond)
 			require.NoError(t, client.Tracker().Delete(leases, "shop", "leader"))
 			if tc.counts {
 				require.False(t, <-events, "the change")
