@@ -160,54 +160,41 @@ func (p *Planner) comparesWaiting(t Task) bool {
 // HoldBack takes from a plan the work that waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
 // whether anything waits.
 func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
-	var now []Task
-	for _, t := range todo.Apply {
-		if t.Why == WhyDrift || t.Why == WhyRetry {
-			now = append(now, t)
-			continue
-		}
-		if t.Known.Seen.Foreign { // there is nothing to apply
-			continue
-		}
-		waits = true
-		t.Known.postpone(why.Reason, "is not applied yet")
-		if p.comparesWaiting(t) {
-			t.Why, t.Decision = WhyDrift, policy.Leave(policy.Dependency, "a newer manifest of it waits ("+why.Reason+")", time.Time{})
-			now = append(now, t)
-		}
-	}
-	for _, id := range todo.Prune {
-		waits = true
-		p.State.Objects.ByID[id].Await(why.Reason, "is not removed yet")
-	}
-	todo.Apply, todo.Prune = now, nil
-	p.Findings.Waits = p.Findings.Waits || waits
-	return todo, waits
+	waiting := func(t Task) bool { return t.Why != WhyDrift && t.Why != WhyRetry }
+	todo.Apply = slices.DeleteFunc(todo.Apply, func(t Task) bool { return waiting(t) && t.Known.Seen.Foreign }) // there is nothing to apply
+	return p.withhold(todo, why.Reason, "yet", waiting, policy.Leave(policy.Dependency, "a newer manifest of it waits ("+why.Reason+")", time.Time{}))
 }
 
 // Suspend takes from a plan the work that stops while the VidraResource is
 // suspended: everything but the report of changes.
 func (p *Planner) Suspend(todo Plan) Plan {
-	if !p.VR.Spec.Suspend {
-		return todo
+	if p.VR.Spec.Suspend {
+		todo, _ = p.withhold(todo, v1alpha1.ReasonSuspended, "while spec.suspend is true", func(t Task) bool { return t.Why != WhyDrift }, policy.OfSuspend(p.VR))
 	}
-	var reported []Task
+	return todo
+}
+
+// withhold takes the waiting tasks and all removals from a plan, and sets their problems. Changed objects among them are compared, with the
+// decision that leaves them. It reports whether anything waits.
+func (p *Planner) withhold(todo Plan, reason, until string, waiting func(Task) bool, leaves policy.Decision) (_ Plan, waits bool) {
+	var now []Task
 	for _, t := range todo.Apply {
-		if t.Why == WhyDrift {
-			reported = append(reported, t)
+		if !waiting(t) {
+			now = append(now, t)
 			continue
 		}
-		p.Findings.Waits = true
-		t.Known.postpone(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
+		waits = true
+		t.Known.postpone(reason, "is not applied "+until)
 		if p.comparesWaiting(t) {
-			t.Why, t.Decision = WhyDrift, p.decide(t.Known)
-			reported = append(reported, t)
+			t.Why, t.Decision = WhyDrift, leaves
+			now = append(now, t)
 		}
 	}
 	for _, id := range todo.Prune {
-		p.Findings.Waits = true
-		p.State.Objects.ByID[id].Await(v1alpha1.ReasonSuspended, "is not removed while spec.suspend is true")
+		waits = true
+		p.State.Objects.ByID[id].Await(reason, "is not removed "+until)
 	}
-	todo.Apply, todo.Prune = reported, nil
-	return todo
+	todo.Apply, todo.Prune = now, nil
+	p.Findings.Waits = p.Findings.Waits || waits
+	return todo, waits
 }
