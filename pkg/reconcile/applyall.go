@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
@@ -49,7 +52,7 @@ func (p *pass) applyBatch(ctx context.Context, tasks []plan.Task, run *progress.
 			free = taken
 		}
 		run.While(func() {
-			apply.ParallelKinds(p.applier.Limit, len(tasks), func(i int) object.Identity { return tasks[i].Object.ID }, func(i int) {
+			parallel.DoByKey(p.applier.Limit, len(tasks), func(i int) schema.GroupKind { return tasks[i].Object.ID.GroupKind }, func(i int) {
 				result, err := p.applyOne(ctx, tasks[i])
 				if !errors.Is(err, errInterrupted) {
 					status.Count(run, result)

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
@@ -32,7 +32,7 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	states := r.states.list()
 	owners := slices.Collect(maps.Keys(states))
 	failed := make([]error, len(owners))
-	apply.Parallel(r.limit(), len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
+	parallel.Do(r.limit(), len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
 	for owner, s := range states {
 		r.flushEvents(owner, s)
 	}

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,37 +37,5 @@ func TestBatches(t *testing.T) {
 			}
 			require.Equal(t, tc.want, got, tc.reason)
 		})
-	}
-}
-
-// TestPanic: a panic of one of several objects reaches the caller, after the others have ended.
-func TestPanic(t *testing.T) {
-	t.Parallel()
-	var ended atomic.Int32
-	defer func() {
-		require.Regexp(t, `(?s)^broken\n.*apply\.Parallel`, recover())
-		require.EqualValues(t, 9, ended.Load())
-	}()
-	Parallel(3, 10, func(i int) {
-		if i == 4 {
-			panic("broken")
-		}
-		ended.Add(1)
-	})
-}
-
-// TestOrder: with four slots, the first calls have them: slots that stay taken are lost for the rest.
-func TestOrder(t *testing.T) {
-	t.Parallel()
-	for range 30 {
-		const slots, calls = 4, 60
-		var entered atomic.Int32
-		var first atomic.Bool
-		Parallel(16, calls, func(i int) {
-			if entered.Add(1) <= slots && i == 0 {
-				first.Store(true)
-			}
-		})
-		require.True(t, first.Load(), "the first call is among the first %d to run", slots)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/recovery"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 const (
@@ -83,7 +83,7 @@ func (r *Run) Failed(why v1alpha1.Problem) {
 // While calls work, and reports until that returns. It panics if work does.
 func (r *Run) While(work func()) {
 	done := make(chan struct{})
-	var caught recovery.Panic
+	var caught parallel.Panic
 	go func() {
 		defer close(done)
 		defer caught.Catch()

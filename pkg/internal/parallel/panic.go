@@ -1,5 +1,4 @@
-// Package recovery carries a panic from one goroutine to another, which recovers from it.
-package recovery
+package parallel
 
 import (
 	"fmt"
