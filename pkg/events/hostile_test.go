@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vidra-operator/vidra/pkg/internal/hostile"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 )
 
 // TestHostileStatus: the Events between any two statuses that other clients may write.
 func TestHostileStatus(t *testing.T) {
-	for seed := range uint64(hostile.Seeds) {
-		before, after := hostile.Status(seed), hostile.Status(seed+hostile.Seeds)
+	for seed := range uint64(fixture.HostileSeeds) {
+		before, after := fixture.HostileStatus(seed), fixture.HostileStatus(seed+fixture.HostileSeeds)
 		changes := []Change{{Action: Restored, Object: owner}}
 		for _, e := range after.ManagedResources {
 			changes = append(changes, Change{Action: Answered, Object: owner, BreakGlass: e.BreakGlass})

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/vidra-operator/vidra/pkg/internal/measure"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 )
 
 // forged returns an object of fields fields and empty maps that the manager applied, with
@@ -43,7 +43,7 @@ func TestWorkIsLinear(t *testing.T) {
 	}
 	text, err := found.MarshalJSON()
 	require.NoError(t, err)
-	decode := measure.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+	decode := fixture.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
 	cases := map[string]struct {
 		reason string
 		most   time.Duration // in percent of decode
@@ -56,7 +56,7 @@ func TestWorkIsLinear(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			took := measure.ProcessorTime(t, tc.do)
+			took := fixture.ProcessorTime(t, tc.do)
 			t.Logf("%s to decode %d bytes, %s for this", decode, len(text), took)
 			require.Less(t, took, tc.most*decode/100, tc.reason)
 		})
@@ -118,7 +118,7 @@ func TestWorkOfAnUndoIsLinear(t *testing.T) {
 	require.NoError(t, unstructured.SetNestedSlice(found.Object, entries, "metadata", "managedFields"))
 	text, err := found.MarshalJSON()
 	require.NoError(t, err)
-	decode := measure.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+	decode := fixture.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
 	undo := Undo{Known: shown, Manager: manager, Prefix: "vidra/", BeforeKnown: true, Configuration: configuration}
 	added := func(scope Scope) func() {
 		return func() {
@@ -138,7 +138,7 @@ func TestWorkOfAnUndoIsLinear(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			took := measure.ProcessorTime(t, tc.do)
+			took := fixture.ProcessorTime(t, tc.do)
 			t.Logf("%s to decode %d bytes, %s for this", decode, len(text), took)
 			require.Less(t, took, 15*decode, tc.reason)
 		})

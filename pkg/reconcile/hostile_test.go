@@ -6,16 +6,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/vidra-operator/vidra/pkg/internal/hostile"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 )
 
 // TestHostileStatus: reconciles of a VidraResource with statuses of another client, before and between them.
 func TestHostileStatus(t *testing.T) {
-	for seed := range uint64(hostile.Seeds) / 4 {
+	for seed := range uint64(fixture.HostileSeeds) / 4 {
 		l := newLab(t, colors("web", "page"))
 		write := func(seed uint64) {
 			vr := l.get(t)
-			vr.Status = hostile.Status(seed)
+			vr.Status = fixture.HostileStatus(seed)
 			require.NoError(t, l.client.Status().Update(t.Context(), vr))
 		}
 		pass := func() {
@@ -28,7 +28,7 @@ func TestHostileStatus(t *testing.T) {
 		write(seed)
 		pass()
 		pass()
-		write(seed + hostile.Seeds)
+		write(seed + fixture.HostileSeeds)
 		pass()
 		require.NoError(t, l.client.Delete(t.Context(), l.get(t)))
 		for range 3 {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/measure"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -46,8 +46,8 @@ func TestWorkPerEventIsLinear(t *testing.T) {
 	u := crowdedConfigMap(forged)
 	text, err := u.MarshalJSON()
 	require.NoError(t, err)
-	decode := measure.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
-	event := measure.ProcessorTime(t, func() {
+	decode := fixture.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+	event := fixture.ProcessorTime(t, func() {
 		_, err := transform(u)
 		require.NoError(t, err)
 	})

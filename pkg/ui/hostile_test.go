@@ -9,13 +9,13 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
-	"github.com/vidra-operator/vidra/pkg/internal/hostile"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 )
 
 // TestHostileStatus: the pages about a VidraResource with any status that another client may write.
 func TestHostileStatus(t *testing.T) {
-	for seed := range uint64(hostile.Seeds) {
-		vr := &v1alpha1.VidraResource{Status: hostile.Status(seed)}
+	for seed := range uint64(fixture.HostileSeeds) {
+		vr := &v1alpha1.VidraResource{Status: fixture.HostileStatus(seed)}
 		vr.Name = "shop"
 		require.NotPanics(t, func() {
 			now := time.Now()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
-	"github.com/vidra-operator/vidra/pkg/internal/hostile"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 )
 
 // one is the only VidraResource.
@@ -60,8 +60,8 @@ func TestHostileStatus(t *testing.T) {
 	require.NoError(t, err)
 	page := insight.Target{Kind: "configmap", Namespace: "shop", Name: "page"}
 	style, now := Style{Wide: true, Now: time.Now()}, time.Now()
-	for seed := range uint64(hostile.Seeds) {
-		vr.Status = hostile.Status(seed)
+	for seed := range uint64(fixture.HostileSeeds) {
+		vr.Status = fixture.HostileStatus(seed)
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, v1alpha1.ManagedResourceStatus{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "page", BreakGlass: breakGlassOf(vr.Status.ManagedResources),
 		})

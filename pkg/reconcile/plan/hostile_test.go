@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/hostile"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
@@ -18,8 +18,8 @@ import (
 func TestHostileStatus(t *testing.T) {
 	t.Parallel()
 	keys := seal.Keys{[]byte(strings.Repeat("k", 32))}
-	for seed := range uint64(hostile.Seeds) {
-		vr := &v1alpha1.VidraResource{Status: hostile.Status(seed)}
+	for seed := range uint64(fixture.HostileSeeds) {
+		vr := &v1alpha1.VidraResource{Status: fixture.HostileStatus(seed)}
 		ids := map[object.Identity]bool{}
 		for i := range vr.Status.ManagedResources {
 			ids[object.IdentityOf(&vr.Status.ManagedResources[i])] = true

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/hostile"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
@@ -18,8 +18,8 @@ import (
 func TestHostileStatus(t *testing.T) {
 	t.Parallel()
 	keys := seal.Keys{[]byte(strings.Repeat("k", 32))}
-	for seed := range uint64(hostile.Seeds) {
-		before, other, now := hostile.Status(seed), hostile.Status(seed+hostile.Seeds), time.Now()
+	for seed := range uint64(fixture.HostileSeeds) {
+		before, other, now := fixture.HostileStatus(seed), fixture.HostileStatus(seed+fixture.HostileSeeds), time.Now()
 		vr := &v1alpha1.VidraResource{Status: before}
 		require.NotPanics(t, func() {
 			s := plan.NewState(vr, keys)
