@@ -24,6 +24,23 @@ import (
 // most until ctx ends, and must only be called by the leader, which may
 // write statuses. Its error names the unreported rest.
 func (r *Reconciler) Flush(ctx context.Context) error {
+	return r.flush(ctx, func(owner trigger.Owner, s *ownerState) error { return r.flushHeals(ctx, owner, s) })
+}
+
+// FlushEvents is Flush without writes of the status, so that a process that
+// has stopped leading may call it. Its error names the heals that no status counts, and is
+// nil if Flush has reported everything before.
+func (r *Reconciler) FlushEvents(ctx context.Context) error {
+	return r.flush(ctx, func(owner trigger.Owner, s *ownerState) error {
+		if s.plan.Reports.Unreported.Heals > 0 {
+			return fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.plan.Reports.Unreported.Heals)
+		}
+		return nil
+	})
+}
+
+// flush ends the Reconciler, calls count for each VidraResource, and records the Events.
+func (r *Reconciler) flush(ctx context.Context, count func(trigger.Owner, *ownerState) error) error {
 	if err := r.states.end(ctx); err != nil {
 		return err
 	}
@@ -32,30 +49,11 @@ func (r *Reconciler) Flush(ctx context.Context) error {
 	states := r.states.list()
 	owners := slices.Collect(maps.Keys(states))
 	failed := make([]error, len(owners))
-	parallel.Do(r.limit(), len(owners), func(i int) { failed[i] = r.flushHeals(ctx, owners[i], states[owners[i]]) })
+	parallel.Do(r.limit(), len(owners), func(i int) { failed[i] = count(owners[i], states[owners[i]]) })
 	for owner, s := range states {
 		r.flushEvents(owner, s)
 	}
 	return errors.Join(failed...)
-}
-
-// FlushEvents is Flush without writes of the status, so that a process that
-// has stopped leading may call it. Its error names the heals that no status counts, and is
-// nil if Flush has reported everything before.
-func (r *Reconciler) FlushEvents(ctx context.Context) error {
-	if err := r.states.end(ctx); err != nil {
-		return err
-	}
-	r.states.flushing.Lock()
-	defer r.states.flushing.Unlock()
-	var uncounted []error
-	for owner, s := range r.states.list() {
-		r.flushEvents(owner, s)
-		if s.plan.Reports.Unreported.Heals > 0 {
-			uncounted = append(uncounted, fmt.Errorf("the status of VidraResource %s does not count its last heals: %d", owner.Name, s.plan.Reports.Unreported.Heals))
-		}
-	}
-	return errors.Join(uncounted...)
 }
 
 // reportLast reports the results of reconciles of a VidraResource that has left the shard, before it is forgotten.
