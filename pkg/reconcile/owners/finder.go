@@ -177,7 +177,7 @@ func (a *Finder) coOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 	claims := slices.DeleteFunc(a.Index.Claims(key), func(c trigger.Claim) bool { return c.Owner == a.Claimant.Owner })
 	marks := a.Claimant.marksOn(live)
 	var owners []CoOwner
-	for _, name := range a.ordered(a.candidates(marks, claims, live), marks) { // none of nearly every object
+	for _, name := range a.candidates(marks, claims, live) { // none of nearly every object
 		vr, elsewhere, err := lookup.Get(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("read VidraResource %s, which its marks name: %w", name, err)
@@ -228,42 +228,30 @@ func (s *Claimant) marksOn(live *unstructured.Unstructured) marks {
 // candidates returns the names of the VidraResources that the marks may mean, and of those
 // that are known to have applied the object. The manager of a long name holds only part of
 // it: the annotation and the claims have all of it. The names are unique in this cluster,
-// whichever installation reconciles the VidraResource.
-func (a *Finder) candidates(m marks, claims []trigger.Claim, live *unstructured.Unstructured) map[string]bool {
-	names := map[string]bool{}
-	for _, claim := range claims {
-		applied := claim.Known && !claim.ExpectsRemoval && claim.Applied.UID == live.GetUID()
-		if name := claim.Owner.Name; applied || m.named[name] || m.managers[a.Claimant.Installation.FieldManager(name)] {
-			names[name] = true
-		}
-	}
-	for manager := range m.managers {
-		name, _ := v1alpha1.ParseFieldManager(manager)
-		names[name] = true
-	}
+// whichever installation reconciles the VidraResource. Those whose field managers applied the object come first: a Lookup
+// asks the API server for few.
+func (a *Finder) candidates(m marks, claims []trigger.Claim, live *unstructured.Unstructured) []string {
+	ranks := map[string]int{}
+	applied := func(name string) bool { return m.managers[a.Claimant.Installation.FieldManager(name)] }
 	for name := range m.named {
-		names[name] = true
+		ranks[name] = 1
 	}
-	delete(names, a.Claimant.Owner.Name) // as a VidraResource of the same name in another cluster sets it
-	return names
-}
-
-// ordered returns names, those first whose field managers applied the object: a Lookup asks the API server for few.
-func (a *Finder) ordered(names map[string]bool, m marks) []string {
-	applied := map[string]bool{}
+	for _, claim := range claims {
+		if claim.Known && !claim.ExpectsRemoval && claim.Applied.UID == live.GetUID() || applied(claim.Owner.Name) {
+			ranks[claim.Owner.Name] = 1
+		}
+	}
+	for name := range ranks {
+		if applied(name) {
+			ranks[name] = 0
+		}
+	}
 	for manager := range m.managers {
 		name, _ := v1alpha1.ParseFieldManager(manager)
-		applied[name] = true
+		ranks[name] = 0
 	}
-	return slices.SortedFunc(maps.Keys(names), func(x, y string) int {
-		rank := func(name string) int {
-			if applied[name] || m.managers[a.Claimant.Installation.FieldManager(name)] {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(rank(x), rank(y)), strings.Compare(x, y))
-	})
+	delete(ranks, a.Claimant.Owner.Name) // as a VidraResource of the same name in another cluster sets it
+	return slices.SortedFunc(maps.Keys(ranks), func(x, y string) int { return cmp.Or(cmp.Compare(ranks[x], ranks[y]), strings.Compare(x, y)) })
 }
 
 // claimOf returns the claim of a VidraResource among those on an object.

@@ -90,7 +90,7 @@ func TestOwnersAreAskedForInOrder(t *testing.T) {
 		names[fmt.Sprintf("forged-%d", i)] = true
 	}
 	for _, manager := range []string{"vidra/zeta", v1alpha1.Installation("east").FieldManager("zeta")} {
-		ordered := a.ordered(names, marks{managers: map[string]bool{manager: true}})
+		ordered := a.candidates(marks{named: names, managers: map[string]bool{manager: true}}, nil, nil)
 		require.Equal(t, "zeta", ordered[0])
 		require.True(t, slices.IsSorted(ordered[1:]))
 		require.Len(t, ordered, len(names))
