@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/vidra-operator/vidra/pkg/internal/measure"
+	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -15,7 +15,7 @@ import (
 // reconcile waits, too, whose own bound is reached.
 func TestGateOfManyVidraResources(t *testing.T) {
 	heals := func(owners int) time.Duration {
-		return measure.ProcessorTime(t, func() {
+		return fixture.ProcessorTime(t, func() {
 			var entered, woken []trigger.Heal
 			g := NewGate(func(h trigger.Heal) { woken = append(woken, h) })
 			for n := range gateOfOwnKindFirst[routine] {
