@@ -125,8 +125,7 @@ func cycle(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResou
 // dependents returns why the deletion of the VidraResource waits for those that depend on it, and until when; else nil. One that
 // the VidraResource depends on itself is left out.
 func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
-	deleted := p.plan.VR.DeletionTimestamp
-	if deleted.IsZero() {
+	if p.plan.VR.DeletionTimestamp.IsZero() {
 		return nil, time.Time{}
 	}
 	var list v1alpha1.VidraResourceList
@@ -141,7 +140,7 @@ func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 		if !dependent.DeletionTimestamp.IsZero() {
 			limit, state = dependentsLimit, "it is being deleted"
 		}
-		until := deleted.Add(limit)
+		until := p.state.deletion.seen.Add(limit) // the operator may have been down since the deletion, and its clock is another one
 		if dependent.Name == p.plan.VR.Name || needs[dependent.Name] || !p.plan.Now.Before(until) {
 			continue
 		}

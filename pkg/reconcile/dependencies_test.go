@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -43,4 +45,38 @@ func TestDependencyFoundReady(t *testing.T) {
 	require.Contains(t, l.mustPass(t), "b")
 	require.Empty(t, l.mustPass(t))
 	require.False(t, l.Watching.Trigger.TakeCauses(faulty).All)
+}
+
+// TestDependentsAfterAnOutage: a VidraResource that was deleted while the operator was down, or by a clock that is behind, waits for its dependents as
+// long as any other.
+func TestDependentsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		deleting bool
+		limit    time.Duration
+	}{
+		"stays":    {false, dependentsGrace},
+		"deleting": {true, dependentsLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, colors("a"))
+			app := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "app", Finalizers: []string{v1alpha1.Finalizer}}}
+			app.Spec.DependsOn = []v1alpha1.Dependency{{Name: faulty.Name}}
+			require.NoError(t, l.client.Create(t.Context(), app))
+			if tc.deleting {
+				require.NoError(t, l.client.Delete(t.Context(), app))
+			}
+			vr := l.get(t)
+			vr.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
+			p := l.passOn(faulty, vr, newOwnerState(vr, seal.Keys{}), nil)
+			p.uninstalling(t.Context())
+			why, until := p.dependents(t.Context())
+			require.NotNil(t, why)
+			require.Equal(t, p.plan.Now.Add(tc.limit), until)
+			p.plan.Now = until
+			why, _ = p.dependents(t.Context())
+			require.Nil(t, why)
+		})
+	}
 }
