@@ -75,6 +75,8 @@ type installationLock struct {
 	leads atomic.Bool
 	// held is the Lease of another replica as Get saw it last.
 	held heldLease
+	// unwatched is whether the last request to watch the Lease failed.
+	unwatched bool
 	// selector is the write of the label selector of the shard.
 	selector selectorWrite
 }

@@ -45,9 +45,13 @@ func (l *installationLock) Get(ctx context.Context) (*resourcelock.LeaderElectio
 func (l *installationLock) awaitFree(ctx context.Context) bool {
 	changes, err := l.watches.Watch(ctx, metav1.SingleObject(l.LeaseMeta))
 	if err != nil {
-		l.log.Info("Cannot watch the Lease: it is read every few seconds instead", "error", err.Error())
+		if !l.unwatched {
+			l.log.Info("Cannot watch the Lease: it is read every few seconds instead", "error", err.Error())
+		}
+		l.unwatched = true
 		return false
 	}
+	l.unwatched = false
 	defer changes.Stop()
 	return l.follow(ctx, changes.ResultChan())
 }
