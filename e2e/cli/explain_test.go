@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -369,4 +371,30 @@ func TestAdoptAndOrphan(t *testing.T) {
 	require.NoError(t, admin.Delete(t.Context(), vr))
 	cluster.AwaitGone(t, vr)
 	require.True(t, cluster.Exists(t, cm))
+}
+
+// TestAdoptLeavesOtherWriters: `adopt` sets spec.adopt to its former value only where it is still the one that the command has set.
+func TestAdoptLeavesOtherWriters(t *testing.T) {
+	t.Parallel()
+	const ns = "adopt-others"
+	makeNamespace(t, ns)
+	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "settings"}, Data: map[string]string{"greeting": "theirs"}}))
+	vr := cluster.NewVidraResource(t, ns, settings)
+	cluster.AwaitNotReady(t, ns, v1alpha1.ReasonAdoptionRefused)
+	require.NoError(t, cluster.MergePatch(vr, `{"spec":{"suspend":true}}`)) // the operator is not done before the end of the time
+	suite.Await(t, func(c *assert.CollectT) {
+		require.True(c, meta.IsStatusConditionTrue(cluster.GetVidraResource(c, ns).Status.Conditions, v1alpha1.ConditionSuspended))
+	})
+	var said strings.Builder
+	adopt := exec.CommandContext(t.Context(), binary, "adopt", ns, "--timeout", "5s")
+	adopt.Stderr, adopt.Env = &said, append(os.Environ(), "KUBECONFIG="+cluster.KubeconfigPath, "HOME="+home())
+	require.NoError(t, adopt.Start())
+	suite.Await(t, func(c *assert.CollectT) {
+		require.Equal(c, v1alpha1.AdoptAlways, cluster.GetVidraResource(c, ns).Spec.Adopt)
+	})
+	require.NoError(t, cluster.MergePatch(vr, `{"spec":{"adopt":"Never"}}`))
+	require.ErrorAs(t, adopt.Wait(), new(*exec.ExitError))
+	require.Contains(t, said.String(), "is still refused")
+	require.NotContains(t, said.String(), "spec.adopt is still Always")
+	require.Equal(t, v1alpha1.AdoptNever, cluster.GetVidraResource(t, ns).Spec.Adopt)
 }

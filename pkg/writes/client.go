@@ -51,8 +51,12 @@ func (c *Client) patch(ctx context.Context, name string, patch map[string]any) (
 	if err != nil {
 		return 0, fmt.Errorf("encode the patch: %w", err)
 	}
-	resource := c.dynamic.Resource(v1alpha1.Resource)
-	u, err := resource.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+	return c.send(ctx, name, types.MergePatchType, body)
+}
+
+// send sends a patch of a VidraResource, and returns its generation.
+func (c *Client) send(ctx context.Context, name string, kind types.PatchType, body []byte) (generation int64, err error) {
+	u, err := c.dynamic.Resource(v1alpha1.Resource).Patch(ctx, name, kind, body, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
 		known := ownership.Disclosure{}
 		if vr, getErr := c.questions.VidraResource(ctx, name); getErr == nil {
