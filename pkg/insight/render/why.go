@@ -109,6 +109,8 @@ func remarks(m insight.ManagedBy) string {
 		all = append(all, "suspended: edits are not reverted")
 	case m.Exempt != nil:
 		all = append(all, "no edit is reverted"+until(m.Exempt))
+	case m.State == string(v1alpha1.ObjectDrifted) && m.Drift == string(v1alpha1.DriftCorrect): // such as of an unreadable manifest
+		all = append(all, "an edit of it is not reverted now")
 	case m.Drift != "":
 		all = append(all, driftTexts[v1alpha1.DriftMode(m.Drift)])
 	}

@@ -70,3 +70,20 @@ The policy stamp has Vidra name the user (docs/policies.md). The audit log of th
 	stamped.User, stamped.Count = "alice@example.com", 3
 	require.Equal(t, "60s ago   3 times   "+edited.Note+"\n", text(false, stamped))
 }
+
+// TestRemarksOnOwners: the title says of edits what the operator does about them.
+func TestRemarksOnOwners(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		owner  insight.ManagedBy
+		want   string
+	}{
+		"Reverted":   {"The mode reverts.", insight.ManagedBy{State: "Applied", Drift: "Correct"}, " (state Applied; edits of owned fields are reverted)"},
+		"Unreverted": {"The manifest cannot be read, for example.", insight.ManagedBy{State: "Drifted", Drift: "Correct"}, " (state Drifted; an edit of it is not reverted now)"},
+		"Reported":   {"The mode is the reason.", insight.ManagedBy{State: "Drifted", Drift: "Warn"}, " (state Drifted; edits are reported and not reverted)"},
+		"Suspended":  {"The suspension is the reason.", insight.ManagedBy{State: "Drifted", Drift: "Correct", Suspended: true}, " (state Drifted; suspended: edits are not reverted)"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, remarks(tt.owner), tt.reason) })
+	}
+}
