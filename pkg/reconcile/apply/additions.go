@@ -58,12 +58,12 @@ func (p *procedure) removeAdditions(ctx context.Context, live *unstructured.Unst
 	cleaned, err := p.apply(ctx, plan.WhyDrift, got.live)
 	switch {
 	case err == nil:
-		p.outcome.added = p.outcome.added.And(got.addition)
+		p.result.Change.Added = p.result.Change.Added.And(got.addition)
 		return cleaned, nil
 	case !apierrors.IsInvalid(err) || object.Denied(err):
 		return nil, p.abandon(ctx, got.live, previous, err)
 	}
-	p.outcome.unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s",
+	p.result.Additions.Unremovable = fmt.Sprintf("%s. The API server refuses the object without it: %s",
 		Differences(got.addition.Changes), object.Message(err, p.known.disclosureWith(got.live)))
 	return p.giveBack(ctx, got.live, previous)
 }

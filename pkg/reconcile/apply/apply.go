@@ -56,8 +56,8 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	began := time.Now()
 	p.run(ctx)
 	answered := time.Now()
-	if p.outcome.end == Applied && p.known.task.Object.Rules.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks no dry run beside its apply
-		p.outcome.altered = a.alteredBy(ctx, p.known.task.Object, p.outcome.live)
+	if p.result.End == Applied && p.known.task.Object.Rules.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks no dry run beside its apply
+		p.altered = a.alteredBy(ctx, p.known.task.Object, p.result.Applied.Live)
 	}
 	done = a.record(p, warnings.all())
 	if done.Began, done.Answered = began, answered; done.End == Failed && k.unmet() {
@@ -83,7 +83,7 @@ func (a *Applier) prepare(ctx context.Context, t plan.Task) (*procedure, error) 
 		if err != nil {
 			return p, err
 		}
-		p.outcome.end = p.judge()
+		p.result.End = p.judge()
 		if !a.begin(p) || t.Why != plan.WhyChanged && t.Why != plan.WhyDrift || n == maxGathered { // the others have read the object
 			return p, nil
 		}

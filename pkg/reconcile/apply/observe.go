@@ -21,14 +21,14 @@ func (p *procedure) observe(ctx context.Context) {
 	switch {
 	case apierrors.IsInvalid(err) && len(added.Lost) > 0:
 		// An addition is in the way of the dry run only.
-		p.outcome.fields = added.With(added.Lost)
+		p.result.Change.Fields = added.With(added.Lost)
 	case err != nil:
-		p.outcome.unknown = object.Message(err, p.known.disclosureWith())
+		p.result.Change.Unknown = object.Message(err, p.known.disclosureWith())
 	default:
 		// The owner of a field matters only once Vidra reverts it.
-		p.outcome.fields = added.With(slices.DeleteFunc(p.edits(found, live), func(c ownership.Change) bool { return c.Kind == ownership.Taken }))
+		p.result.Change.Fields = added.With(slices.DeleteFunc(p.edits(found, live), func(c ownership.Change) bool { return c.Kind == ownership.Taken }))
 	}
-	p.outcome.fields = slices.Concat(p.outcome.fields, p.known.byTools(found).Changes)
+	p.result.Change.Fields = slices.Concat(p.result.Change.Fields, p.known.byTools(found).Changes)
 }
 
 // edits are the differences that other writers made. Values of a manifest that is still to be applied are none.

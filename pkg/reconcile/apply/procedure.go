@@ -38,30 +38,16 @@ const (
 	Unread // the read of that object is refused, too
 )
 
-// outcome is the result of a procedure.
-type outcome struct {
-	end End
-	err error
-	// live is the object as the API server has it; nil until it was applied.
-	live *unstructured.Unstructured
-	// fields are the differences of an object that stays as it is; unknown is the reason of unknown ones.
-	fields  []ownership.Change
-	unknown string
-	// added are the removed additions of an edit or of users. unremovable describes additions of users that stay, with the reason.
-	added       ownership.Addition
-	unremovable string
-	// replace is the object to be deleted; nil if it is being deleted. refused is the refusal of its change.
-	replace *unstructured.Unstructured
-	refused error
-	// altered names the possible writers of a changed value of the applied configuration; see [Applier.alteredBy].
-	altered string
-}
-
 // procedure brings one object to the state of its task. Its methods are the steps in the order of their calls; a step returns the object
 // after it.
 type procedure struct {
-	known   known
-	outcome outcome
+	known known
+	// result is what the steps know of it; record adds the rest.
+	result Result
+	// refused is the refusal of the change of an object that is replaced.
+	refused error
+	// altered names the possible writers of a changed value of the applied configuration; see [Applier.alteredBy].
+	altered string
 	api     *converting
 	// body is the applied configuration that is sent: without the ignored fields after their release.
 	body []byte
@@ -102,16 +88,16 @@ func (p *procedure) judge() End {
 // run does the task, unless judge has ended it.
 func (p *procedure) run(ctx context.Context) {
 	switch {
-	case p.outcome.end == Observed:
-		p.outcome.fields = p.known.byTools(p.known.task.Cause.Found).Changes
-	case p.outcome.end != Undecided:
+	case p.result.End == Observed:
+		p.result.Change.Fields = p.known.byTools(p.known.task.Cause.Found).Changes
+	case p.result.End != Undecided:
 	case !p.known.task.Decision.Reverts():
-		p.outcome.end = Observed
+		p.result.End = Observed
 		p.observe(ctx)
 	default:
 		live, err := p.converge(ctx)
 		if errors.Is(err, errExempt) {
-			p.outcome.end = Observed
+			p.result.End = Observed
 			p.observe(ctx)
 			return
 		}
@@ -122,8 +108,8 @@ func (p *procedure) run(ctx context.Context) {
 			p.replace(ctx, err)
 			return
 		}
-		if p.outcome.end, p.outcome.live, p.outcome.err = Applied, live, err; err != nil {
-			p.outcome.end, p.outcome.live = Failed, nil
+		if p.result.End, p.result.Applied.Live, p.result.Err = Applied, live, err; err != nil {
+			p.result.End, p.result.Applied.Live = Failed, nil
 		}
 	}
 }

@@ -361,12 +361,12 @@ func TestProcedure(t *testing.T) {
 			}
 			api := &script{answers: tc.answers, others: tc.others}
 			p := newProcedure(k, api)
-			p.outcome.end = p.judge()
+			p.result.End = p.judge()
 			p.run(t.Context())
 			require.Equal(t, tc.calls, strings.Join(api.calls, " "), tc.reason)
 			require.Empty(t, api.answers, "each answer was asked for")
-			require.Equal(t, tc.end, p.outcome.end, "%s: %v", tc.reason, p.outcome.err)
-			require.Equal(t, p.outcome.end == Failed, p.outcome.err != nil, "%v", p.outcome.err)
+			require.Equal(t, tc.end, p.result.End, "%s: %v", tc.reason, p.result.Err)
+			require.Equal(t, p.result.End == Failed, p.result.Err != nil, "%v", p.result.Err)
 		})
 	}
 }

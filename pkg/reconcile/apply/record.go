@@ -105,7 +105,7 @@ func (r *Result) Heal(action events.Action, fields []ownership.Change) metrics.H
 // begin notifies the index before the first request: it defers the events of the object
 // until record. It reports whether there is such a request.
 func (a *Applier) begin(p *procedure) bool {
-	end := p.outcome.end
+	end := p.result.End
 	begins := a.Settings.Watched && end != AsIntended && end != BeingDeleted && end != Completed && (end != Observed || p.known.task.Cause.Found != nil)
 	if begins {
 		a.Index.Begin(a.Settings.Claimant.Owner, p.known.task.Object.Key, a.Settings.Claimant.Manager)
@@ -115,12 +115,10 @@ func (a *Applier) begin(p *procedure) bool {
 
 // record notifies the index of the end of a task, and returns the result.
 func (a *Applier) record(p *procedure, warnings []string) Result {
-	got := p.outcome
-	done := Result{
-		Task: p.known.task, End: got.end, Err: got.err, Glass: p.known.glass, Change: Change{Added: got.added},
-		Shown: p.known.disclosureWith(append(p.versions, got.live)...),
-	}
-	switch got.end {
+	done := p.result
+	done.Task, done.Glass, done.Shown = p.known.task, p.known.glass, p.known.disclosureWith(append(p.versions, done.Applied.Live)...)
+	live := done.Applied.Live
+	switch done.End {
 	case AsIntended:
 		if p.known.expected.Unreverted {
 			done.End = AsSkipped
@@ -131,7 +129,6 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 			a.Index.ExpectRemoval(a.Settings.Claimant.Owner, p.known.task.Object.Key) // its end is no drift
 		}
 	case Observed:
-		done.Change.Fields, done.Change.Unknown = got.fields, got.unknown
 		if found := p.known.task.Cause.Found; a.Settings.Watched && found != nil {
 			a.Trigger.Observed(a.Settings.Claimant.Owner, p.known.task.Object.Key, a.seen(found, !p.known.task.Decision.Silent))
 		}
@@ -144,11 +141,11 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 		}
 		done.Additions = RemainingAdditions{Compared: true, Changes: p.known.byTools(found).Changes}
 	case Applied:
-		done.Applied = AppliedObject{Live: got.live, State: a.expectation(got.live), Warnings: withheld(got.live, warnings, done.Shown)}
+		done.Applied.State, done.Applied.Warnings = a.expectation(live), withheld(live, warnings, done.Shown)
 		state := &done.Applied.State
-		done.Additions = RemainingAdditions{Compared: true, Unremovable: got.unremovable}
+		done.Additions.Compared = true
 		if a.Settings.Additions.Policy == v1alpha1.AdditionsWarn {
-			done.Additions.Changes = p.known.byTools(got.live).Changes
+			done.Additions.Changes = p.known.byTools(live).Changes
 		}
 		// Values stay hidden if a user removes the annotation; an author who changes the manifest has them shown.
 		if !p.reconfigured() || len(done.Additions.Changes) > 0 {
@@ -162,7 +159,7 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 			}
 		}
 		if !p.known.glass.Seen {
-			done.Glass = a.Settings.AnswerTo(p.known.task.Entry(), p.known.task.Object, got.live)
+			done.Glass = a.Settings.AnswerTo(p.known.task.Entry(), p.known.task.Object, live)
 		}
 		done.describe(a.Settings.Claimant.Manager, p.known.expected, p.known.expectedKnown)
 		change := &done.Change
@@ -173,22 +170,22 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 			}
 		}
 		if p.known.task.Why == plan.WhyChanged && p.known.task.Cause.Found != nil {
-			done.Applied.Kept = keptFields(ownership.Kept(p.known.task.Cause.Found, got.live, a.Settings.Claimant.Manager, v1alpha1.FieldManagerPrefix, done.Shown))
+			done.Applied.Kept = keptFields(ownership.Kept(p.known.task.Cause.Found, live, a.Settings.Claimant.Manager, v1alpha1.FieldManagerPrefix, done.Shown))
 		}
 		if len(change.Fields) == 0 && len(change.Reverted) == 0 {
 			change.Reverted = change.Added.Changes
 		}
 		if p.known.task.Object.Rules.Ignored == nil { // otherwise not all of it was sent
-			if differences := desired.Differences(p.known.task.Object.Unstructured(), got.live); len(differences) > 0 && got.altered != "" {
-				done.Applied.Warnings = append(done.Applied.Warnings, desired.Altered(differences, got.altered, p.known.task.Object.Unstructured(), got.live, done.Shown)...)
+			if differences := desired.Differences(p.known.task.Object.Unstructured(), live); len(differences) > 0 && p.altered != "" {
+				done.Applied.Warnings = append(done.Applied.Warnings, desired.Altered(differences, p.altered, p.known.task.Object.Unstructured(), live, done.Shown)...)
 			}
 		}
 	case Replaced, Failed:
 		if a.Settings.Watched {
 			a.Trigger.Abort(a.Settings.Claimant.Owner, p.known.task.Object.Key)
 		}
-		if got.end == Replaced {
-			done.Recreation = Recreation{Reason: object.Message(got.refused, done.Shown), Delete: got.replace}
+		if done.End == Replaced {
+			done.Recreation.Reason = object.Message(p.refused, done.Shown)
 		}
 	}
 	return done

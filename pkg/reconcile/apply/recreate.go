@@ -45,18 +45,18 @@ func (i *immutable) AsFailure(whole error, _ ownership.Disclosure) object.Failur
 // replace ends the task of an object whose apply the API server called invalid: with the object that is to be deleted, so that it is
 // created anew, because its fields cannot become equal to the manifest; or with the reason against that.
 func (p *procedure) replace(ctx context.Context, refused error) {
-	p.outcome.end, p.outcome.refused = Failed, refused
+	p.result.End, p.refused = Failed, refused
 	fields := object.InvalidFields(refused)
 	if fields == nil || p.probe(ctx) != nil || p.known.task.Why == plan.WhyDrift && !p.known.task.Object.SetsAll(fields) { // a default is in the way
-		p.outcome.err = cmp.Or(p.naming(refused, p.known.task.Cause.Found), refused)
+		p.result.Err = cmp.Or(p.naming(refused, p.known.task.Cause.Found), refused)
 		return
 	}
 	live, err := p.replacement(ctx, refused)
-	if p.outcome.err = err; err != nil {
+	if p.result.Err = err; err != nil {
 		return
 	}
-	if p.outcome.end = Replaced; live.GetDeletionTimestamp() == nil {
-		p.outcome.replace = live
+	if p.result.End = Replaced; live.GetDeletionTimestamp() == nil {
+		p.result.Recreation.Delete = live
 	}
 }
 

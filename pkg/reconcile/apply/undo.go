@@ -94,7 +94,7 @@ func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstru
 			return nil, p.abandon(ctx, live, unclaimed, got.err)
 		}
 		if got.complete && edit.Scope != ownership.Defaults { // a default is no part of an edit
-			p.outcome.added = p.outcome.added.And(got.addition)
+			p.result.Change.Added = p.result.Change.Added.And(got.addition)
 		}
 		switch {
 		case got.live != nil:
