@@ -105,7 +105,7 @@ func (p Program) ReportOf(vr *v1alpha1.VidraResource) Report {
 	switch {
 	case ready == nil:
 		wrong("no status", "Unreconciled", "no operator has reconciled it: check that Vidra runs"+installationOf(vr))
-	case vr.Status.ObservedGeneration != vr.Generation && !vr.Spec.Suspend && !waits(vr, ready.Reason):
+	case vr.Status.ObservedGeneration != vr.Generation && !vr.Spec.Suspend && !vr.Waits():
 		wrong("not Ready", "Outdated", "the operator has not applied the present spec yet")
 	case ready.Status != metav1.ConditionTrue:
 		wrong("not Ready", ready.Reason, ready.Message)
@@ -132,11 +132,6 @@ func (p Program) ReportOf(vr *v1alpha1.VidraResource) Report {
 	r.Why = withoutRepeats(r.Why)
 	r.InOrder = len(r.Why) == 0
 	return r
-}
-
-// waits reports whether the operator has read the present spec, and does not apply it yet for the reason of the condition Ready.
-func waits(vr *v1alpha1.VidraResource, reason string) bool {
-	return vr.Holds() && reason == v1alpha1.ReasonRevisionHeld || len(vr.Spec.DependsOn) > 0 && reason == v1alpha1.ReasonDependencyNotReady
 }
 
 // withoutRepeats leaves out texts that repeat another condition: the text after its first colon.

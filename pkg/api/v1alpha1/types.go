@@ -798,6 +798,17 @@ func (v *VidraResource) IsReady() bool {
 // Holds reports whether new revisions of the manifest wait for a user.
 func (v *VidraResource) Holds() bool { return v.Spec.Revision != nil && v.Spec.Revision.Hold }
 
+// Waits reports whether the status says that the present spec is not applied yet on purpose: it is suspended, or waits for the release of a revision
+// or for a dependency.
+func (v *VidraResource) Waits() bool {
+	reason := ""
+	if ready := meta.FindStatusCondition(v.Status.Conditions, ConditionReady); ready != nil {
+		reason = ready.Reason
+	}
+	return v.Spec.Suspend && meta.IsStatusConditionTrue(v.Status.Conditions, ConditionSuspended) ||
+		v.Holds() && reason == ReasonRevisionHeld || len(v.Spec.DependsOn) > 0 && reason == ReasonDependencyNotReady
+}
+
 // RevisionTo returns the number of the earlier revision that is applied instead of the manifest of the spec; 0 if none is.
 func (v *VidraResource) RevisionTo() int64 {
 	if !v.Holds() {

@@ -56,7 +56,7 @@ func NewConditions(reader client.Reader, installation v1alpha1.Installation) *Co
 			"VidraResources by condition, its status and its reason. All VidraResources are counted.",
 			[]string{"type", "status", "reason"}, nil),
 		unobserved: prometheus.NewDesc("vidra_resource_unobserved",
-			"1 for each VidraResource whose metadata.generation status.observedGeneration has not reached. One that is suspended may wait. At most 5000 have it.",
+			"1 for each VidraResource whose metadata.generation status.observedGeneration has not reached. One that is suspended, or waits for a release or a dependency, does not count. At most 5000 have it.",
 			[]string{"name"}, nil),
 	}
 }
@@ -91,8 +91,7 @@ func (c *Conditions) Collect(to chan<- prometheus.Metric) {
 func (c *Conditions) collectUnobserved(to chan<- prometheus.Metric, all []*v1alpha1.VidraResource) {
 	number := 0
 	for _, vr := range all {
-		waits := vr.Spec.Suspend && meta.IsStatusConditionTrue(vr.Status.Conditions, v1alpha1.ConditionSuspended)
-		if vr.Generation == vr.Status.ObservedGeneration || waits || number == MaxNamedResources {
+		if vr.Generation == vr.Status.ObservedGeneration || vr.Waits() || number == MaxNamedResources {
 			continue
 		}
 		number++

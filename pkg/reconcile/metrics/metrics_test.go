@@ -164,34 +164,42 @@ func TestConditions(t *testing.T) {
 	other := resource("other", ready)
 	other.Labels = map[string]string{v1alpha1.InstallationLabel: "another"}
 	changed, suspended, resumed := resource("changed"), resource("suspended"), resource("resumed")
-	for _, vr := range []*v1alpha1.VidraResource{&changed, &suspended, &resumed} {
+	held := resource("held", metav1.Condition{Type: "Ready", Status: "False", Reason: "RevisionHeld"})
+	held.Spec.Revision = &v1alpha1.RevisionPolicy{Hold: true}
+	dependent := resource("dependent", metav1.Condition{Type: "Ready", Status: "False", Reason: "DependencyNotReady"})
+	dependent.Spec.DependsOn = []v1alpha1.Dependency{{Name: "shop"}}
+	for _, vr := range []*v1alpha1.VidraResource{&changed, &suspended, &resumed, &held, &dependent} {
 		vr.Generation, vr.Status.ObservedGeneration = 2, 1
 	}
 	isSuspended := metav1.Condition{Type: "Suspended", Status: "True", Reason: "Suspended"}
 	suspended.Spec.Suspend, suspended.Status.Conditions, resumed.Status.Conditions = true, []metav1.Condition{isSuspended}, []metav1.Condition{isSuspended}
 	all := &cached{all: []v1alpha1.VidraResource{
 		resource("shop", ready, metav1.Condition{Type: "Drifted", Status: "False", Reason: "NoDrift"}),
-		resource("web", failed), other, resource("new"), changed, suspended, resumed,
+		resource("web", failed), other, resource("new"), changed, suspended, resumed, held, dependent,
 		resource("forged", metav1.Condition{Type: "Invented", Status: "True"}, metav1.Condition{Type: "Healthy", Status: "Perhaps"}, ready, ready),
 	}}
 	c := NewConditions(all, "")
 	require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP vidra_resource_condition 1 for each condition of a VidraResource, with its status: True, False or Unknown. At most 5000 VidraResources have it, those first whose Ready is not True.
 # TYPE vidra_resource_condition gauge
+vidra_resource_condition{name="dependent",status="False",type="Ready"} 1
 vidra_resource_condition{name="forged",status="True",type="Ready"} 1
+vidra_resource_condition{name="held",status="False",type="Ready"} 1
 vidra_resource_condition{name="resumed",status="True",type="Suspended"} 1
 vidra_resource_condition{name="shop",status="False",type="Drifted"} 1
 vidra_resource_condition{name="shop",status="True",type="Ready"} 1
 vidra_resource_condition{name="suspended",status="True",type="Suspended"} 1
 vidra_resource_condition{name="web",status="False",type="Ready"} 1
-# HELP vidra_resource_unobserved 1 for each VidraResource whose metadata.generation status.observedGeneration has not reached. One that is suspended may wait. At most 5000 have it.
+# HELP vidra_resource_unobserved 1 for each VidraResource whose metadata.generation status.observedGeneration has not reached. One that is suspended, or waits for a release or a dependency, does not count. At most 5000 have it.
 # TYPE vidra_resource_unobserved gauge
 vidra_resource_unobserved{name="changed"} 1
 vidra_resource_unobserved{name="resumed"} 1
 # HELP vidra_resources VidraResources by condition, its status and its reason. All VidraResources are counted.
 # TYPE vidra_resources gauge
 vidra_resources{reason="ApplyFailed",status="False",type="Ready"} 1
+vidra_resources{reason="DependencyNotReady",status="False",type="Ready"} 1
 vidra_resources{reason="NoDrift",status="False",type="Drifted"} 1
+vidra_resources{reason="RevisionHeld",status="False",type="Ready"} 1
 vidra_resources{reason="Succeeded",status="True",type="Ready"} 2
 vidra_resources{reason="Suspended",status="True",type="Suspended"} 2
 `)))
