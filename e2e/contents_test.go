@@ -167,28 +167,41 @@ func TestForcedDefinitionWithContents(t *testing.T) {
 		blocked string
 		// free ends that.
 		free func(t *testing.T, ns string, thing *unstructured.Unstructured)
+		// own reports that the manifest has the object, too.
+		own bool
 	}{
-		"empty": {"nothing is lost", func(*testing.T, string, *unstructured.Unstructured) {}, true, "", nil},
+		"empty": {"nothing is lost", func(*testing.T, string, *unstructured.Unstructured) {}, true, "", nil, false},
 		"unmanaged": {"the default is to delete them", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
 			require.NoError(t, admin.Create(t.Context(), thing))
-		}, false, "", nil},
+		}, false, "", nil, false},
 		"unmanaged, Block": {"spec.unmanagedContents", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
 			require.NoError(t, admin.Create(t.Context(), thing))
 		}, true, "it holds 1 unmanaged objects", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
 			require.NoError(t, admin.Delete(t.Context(), thing.DeepCopy()))
-		}},
+		}, false},
 		"kept": {"the annotation keep", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
 			thing.SetAnnotations(map[string]string{v1alpha1.KeepAnnotation: "true"})
 			require.NoError(t, admin.Create(t.Context(), thing))
 		}, false, "with the annotation keep", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
 			require.NoError(t, mergePatch(thing, `{"metadata":{"annotations":null}}`))
-		}},
+		}, false},
 		"of another": {"another VidraResource owns one", func(t *testing.T, ns string, thing *unstructured.Unstructured) {
 			newVidraResource(t, ns, "apiVersion: "+thing.GetAPIVersion()+"\nkind: Thing\nmetadata:\n  name: thing\n", named(ns+"-other"))
 			awaitReady(t, ns+"-other")
 		}, false, "of VidraResource ", func(t *testing.T, ns string, _ *unstructured.Unstructured) {
 			require.NoError(t, deleteVidraResource(t.Context(), ns+"-other"))
-		}},
+		}, false},
+		"under break-glass": {"its own object is exempt from its removal", func(t *testing.T, ns string, thing *unstructured.Unstructured) {
+			until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+			require.NoError(t, mergePatch(thing, `{"metadata":{"annotations":{%q:%q,%q:"incident 42"}}}`, v1alpha1.BreakGlassUntilAnnotation, until, v1alpha1.BreakGlassReasonAnnotation))
+			await(t, func(c *assert.CollectT) {
+				answer := entry(c, getVidraResource(c, ns), "Thing", "thing").BreakGlass
+				require.NotNil(c, answer)
+				require.Equal(c, v1alpha1.BreakGlassAccepted, answer.State)
+			})
+		}, false, "incident 42", func(t *testing.T, _ string, thing *unstructured.Unstructured) {
+			require.NoError(t, mergePatch(thing, `{"metadata":{"annotations":{%q:null,%q:null}}}`, v1alpha1.BreakGlassUntilAnnotation, v1alpha1.BreakGlassReasonAnnotation))
+		}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -201,8 +214,14 @@ func TestForcedDefinitionWithContents(t *testing.T) {
 					"\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n" +
 					"  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n"
 			}
+			manifest := func(scope string) string {
+				if tt.own {
+					return manifests(definition(scope), "apiVersion: "+group+"/v1\nkind: Thing\nmetadata:\n  name: thing\n")
+				}
+				return definition(scope)
+			}
 			crd := declaredObject(t, ns, definition("Namespaced"), "CustomResourceDefinition", "things."+group)
-			newVidraResource(t, ns, definition("Namespaced"), func(v *v1alpha1.VidraResource) {
+			newVidraResource(t, ns, manifest("Namespaced"), func(v *v1alpha1.VidraResource) {
 				v.Spec.Force = true
 				if tt.block {
 					v.Spec.UnmanagedContents = v1alpha1.UnmanagedBlock
@@ -215,10 +234,12 @@ func TestForcedDefinitionWithContents(t *testing.T) {
 			thing.SetNamespace(ns)
 			thing.SetName("thing")
 			await(t, func(c *assert.CollectT) {
-				require.ErrorContains(c, admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing.DeepCopy()), `"thing" not found`)
+				if err := admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing.DeepCopy()); !tt.own {
+					require.ErrorContains(c, err, `"thing" not found`)
+				}
 			})
 			tt.fill(t, ns, thing)
-			setManifest(t, ns, definition("Cluster"))
+			setManifest(t, ns, manifest("Cluster"))
 			if tt.blocked != "" {
 				awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "spec.scope", tt.blocked)
 				require.Equal(t, uid, get(t, crd).GetUID(), tt.reason)

@@ -119,7 +119,10 @@ func (d *decisions) settings(vr *v1alpha1.VidraResource, by object.Signature) *p
 	return &plan.Settings{
 		Claimant: owners.Claimant{Owner: trigger.Owner{Name: vr.Name}, Installation: v1alpha1.InstallationOf(vr), Manager: by.Manager, WithoutKeys: true},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents,
-		BreakGlass: plan.BreakGlassSettings{Max: d.maxBreakGlass(vr), Room: sync.OnceValue(func() *atomic.Int64 { return plan.NewBreakGlassRoom(inventory) })},
-		Additions:  plan.AdditionsOf(vr, d.operator.Additions, d.operator.Tools), Tools: d.operator.Tools,
+		BreakGlass: plan.BreakGlassSettings{
+			Max: d.maxBreakGlass(vr), Room: sync.OnceValue(func() *atomic.Int64 { return plan.NewBreakGlassRoom(inventory) }),
+			Within: func(container object.Identity) string { return plan.ExemptWithin(inventory, container, time.Now()) },
+		},
+		Additions: plan.AdditionsOf(vr, d.operator.Additions, d.operator.Tools), Tools: d.operator.Tools,
 	}
 }

@@ -62,7 +62,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 	by := &plan.Settings{
 		Claimant: owners.Claimant{Owner: owner, Installation: r.Assignment.Installation, Manager: r.Assignment.Installation.FieldManager(vr.Name), ShardLabels: r.Assignment.Installation.ShardLabelKeys(shards)},
 		UID:      vr.UID, Adopt: vr.AdoptPolicy(), Force: vr.Spec.Force, UnmanagedContents: vr.Spec.UnmanagedContents,
-		BreakGlass: plan.BreakGlassSettings{Max: vr.MaxBreakGlass(r.Options.MaxBreakGlass), Room: sync.OnceValue(s.glassRoom)},
+		BreakGlass: plan.BreakGlassSettings{Max: vr.MaxBreakGlass(r.Options.MaxBreakGlass), Room: sync.OnceValue(s.glassRoom), Within: s.exemptWithin},
 		Additions:  plan.AdditionsOf(vr, r.Options.Additions, r.Options.PeopleTools), Tools: r.Options.PeopleTools, Checks: s.checks,
 		Watched: vr.WatchesEvents(), Stamped: r.Options.UserStamps && access.IsLocal(vr.Spec.Destination.Server),
 	}
@@ -97,6 +97,13 @@ func (s *ownerState) glassRoom() *atomic.Int64 {
 	s.lane.mu.Lock()
 	defer s.lane.mu.Unlock()
 	return plan.NewBreakGlassRoom(s.plan.Objects.Inventory())
+}
+
+// exemptWithin describes an exempt object that would be deleted with a container. Its caller must not have the lock of the lane.
+func (s *ownerState) exemptWithin(container object.Identity) string {
+	s.lane.mu.Lock()
+	defer s.lane.mu.Unlock()
+	return plan.ExemptWithin(s.plan.Objects.Inventory(), container, time.Now())
 }
 
 // newPass returns a reconcile that has entered the lane of the VidraResource.

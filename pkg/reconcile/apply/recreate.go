@@ -133,11 +133,18 @@ func (r *Replacement) Blocked() error {
 	case entry != nil && entry.Recreated != nil && entry.Recreated.Configuration == d.Configuration && entry.Recreated.UID != string(live.GetUID()):
 		return why("it was created again for this manifest before, and another client changes it")
 	}
+	exempt := ""
 	if glass := r.Settings.AnswerTo(entry, d, live); breakglass.Exempts(glass.Status, time.Now()) {
-		return &immutable{timed: true, text: fmt.Sprintf("%s. It is not deleted and created again: this waits for the end of its break-glass: %s",
-			r.Refusal, policy.Exemption(glass.Status))}
+		exempt = "its break-glass: " + policy.Exemption(glass.Status)
+	} else if d.ID.IsContainer() {
+		if member := r.Settings.BreakGlass.Within(d.ID); member != "" {
+			exempt = "the break-glass of " + member
+		}
 	}
-	return nil
+	if exempt == "" {
+		return nil
+	}
+	return &immutable{timed: true, text: fmt.Sprintf("%s. It is not deleted and created again: this waits for the end of %s", r.Refusal, exempt)}
 }
 
 // refusal describes the refused change of an object that exists.

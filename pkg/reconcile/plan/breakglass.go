@@ -13,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
+	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // NewBreakGlassRoom returns how many more objects of a VidraResource with an inventory may get an answer.
@@ -25,6 +26,26 @@ func NewBreakGlassRoom(inventory []*Object) *atomic.Int64 {
 		}
 	}
 	return room
+}
+
+// ExemptWithin describes the first object of an inventory that its answer exempts and that would be deleted with a container; empty without one.
+func ExemptWithin(inventory []*Object, container object.Identity, now time.Time) string {
+	var members policy.Group
+	answers := map[object.Identity]*v1alpha1.BreakGlassStatus{}
+	for _, o := range inventory {
+		if id := object.IdentityOf(o.Entry); breakglass.Exempts(o.Entry.BreakGlass, now) {
+			key := trigger.ObjectKey{}
+			if o.Desired != nil {
+				key = o.Desired.Key
+			}
+			members.Add(id, key)
+			answers[id] = o.Entry.BreakGlass
+		}
+	}
+	if member, found := members.In(container); found {
+		return member.String() + ", which would be deleted with it: " + policy.Exemption(answers[member])
+	}
+	return ""
 }
 
 // AnswerTo answers the break-glass annotations of an object. entry is its inventory entry, and d the object of the manifest;

@@ -101,6 +101,8 @@ type BreakGlassSettings struct {
 	Max time.Duration
 	// Room is how many more objects may get an answer to them.
 	Room func() *atomic.Int64
+	// Within describes an exempt object of the inventory that would be deleted with a container; empty without one.
+	Within func(container object.Identity) string
 }
 
 // Adoption is an existing, unmanaged object, with the fields that its adoption would change. adopted is the answer
