@@ -115,6 +115,28 @@ func TestOwnDeletionOutlivesARefusal(t *testing.T) {
 	}
 }
 
+// TestOwnDeletionBeforeItsStatus: the status announces the removal of an object. An operator that is killed between the deletion and the status that has it finds no edit.
+func TestOwnDeletionBeforeItsStatus(t *testing.T) {
+	ns := newNamespace(t)
+	part := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": configMap("page", "one")}}
+	require.NoError(t, admin.Create(t.Context(), part.DeepCopy()))
+	optional := partIn("ConfigMap", "parts", "m")
+	optional.Optional = true // its objects are removed 15 seconds after it
+	newVidraResource(t, ns, configMap("stays", "hello"), fromParts(optional), withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}))
+	awaitReady(t, ns)
+	page := declaredObject(t, ns, configMap("page", "one"), "ConfigMap", "page")
+	require.NoError(t, admin.Delete(t.Context(), part.DeepCopy()))
+	awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "ConfigMap "+ns+"/page", "optional part ConfigMap "+ns+"/parts")
+	killOperator(t)
+	require.NoError(t, client.IgnoreNotFound(admin.Delete(t.Context(), page.DeepCopy()))) // as the operator does before the next status
+	require.NoError(t, admin.Create(t.Context(), part.DeepCopy()))
+	startOperator(t)
+	await(t, func(c *assert.CollectT) { require.True(c, cluster.Exists(c, page)) })
+	v := awaitReady(t, ns)
+	require.Nil(t, entry(t, v, "ConfigMap", "page").Recreated)
+	require.Nil(t, v.Status.Drift)
+}
+
 // noMore has a quota refuse new objects of a resource in a namespace, until end.
 func noMore(t *testing.T, ns string, of corev1.ResourceName) (end func()) {
 	t.Helper()

@@ -517,8 +517,9 @@ type ManagedResourceStatus struct {
 	Message string `json:"message,omitempty"`
 	// Recreated identifies the object that Vidra last deleted because of spec.force. It is
 	// written before the deletion, and kept while that configuration is applied. It also
-	// identifies a deleted object that had left the manifest, while the manifest has it again
-	// and it cannot be created.
+	// identifies an object that Vidra deletes because it has left the manifest: before the
+	// deletion with spec.drift.mode Warn or Ignore, and with each mode while the manifest has it
+	// again and it cannot be created.
 	// +optional
 	Recreated *RecreatedStatus `json:"recreated,omitempty"`
 	// BreakGlass is the answer to the break-glass annotations of the object.

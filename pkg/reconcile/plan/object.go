@@ -150,13 +150,18 @@ func (o *Object) SetUnapplied(state v1alpha1.ObjectState) {
 	case o.In(v1alpha1.ObjectCompleted):
 		return
 	case o.In(v1alpha1.ObjectDeleting):
-		deleted := v1alpha1.RecreatedStatus{UID: o.Entry.UID}
-		if before := o.Entry.Recreated; before != nil {
-			deleted.Configuration = before.Configuration
-		}
-		o.Entry.Recreated = &deleted
+		o.noteDeletion()
 	}
 	o.Entry.State = state
+}
+
+// noteDeletion notes that Vidra deletes the object, or is about to, since it left the manifest.
+func (o *Object) noteDeletion() {
+	deleted := v1alpha1.RecreatedStatus{UID: o.Entry.UID}
+	if before := o.Entry.Recreated; before != nil {
+		deleted.Configuration = before.Configuration
+	}
+	o.Entry.Recreated = &deleted
 }
 
 // NoteExists notes an object that exists: unless it is being deleted, the deletion that the inventory announces was not sent, or refused.

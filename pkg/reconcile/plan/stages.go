@@ -121,12 +121,15 @@ type RemovalDelay struct {
 var Settling = RemovalDelay{Time: RemovalSettle, Message: policy.Settling}
 
 // SettleRemovals removes from ids, which are to be removed, those whose removal is delayed. Deletions that have begun
-// continue.
+// continue. Where the absence of an object counts as an edit that stays, the status announces its removal: Vidra may stop between the two.
 func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []object.Identity {
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
 		o := p.State.Objects.ByID[id]
 		if o.Departure.At.IsZero() {
 			o.Departure.At, o.Departure.Since = p.Now, p.Now
+			if p.VR.DeletionTimestamp.IsZero() && !policy.OfMode(p.VR).Reverts() {
+				o.noteDeletion()
+			}
 		}
 		due := o.Departure.At.Add(delay.Time)
 		if o.In(v1alpha1.ObjectDeleting) || !delay.Endless && !p.Now.Before(due) {
