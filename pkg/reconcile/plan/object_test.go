@@ -70,6 +70,12 @@ func TestKnowledgeEndsWithItsCause(t *testing.T) {
 	o.Departure = Departure{At: time.Now(), Received: true, KindGoneSince: time.Now(), Note: "it holds an object that stays"}
 	s.Objects.SetManifest([]*desired.Object{a})
 	require.Empty(t, o.Departure, "the next removal has to find it anew that the kind is unserved")
+	s.Objects.SetManifest(nil)
+	o.Departure = Departure{At: time.Now(), KindGoneSince: time.Now()}
+	unserved := a.ID
+	unserved.Namespace = "" // the manifest leaves it to the destination, and the scope of the kind is unknown
+	s.Objects.SetUnresolved([]desired.Unresolved{{ID: unserved}})
+	require.Empty(t, o.Departure, "an object of an unserved kind is in the manifest, too")
 	o.Remarks = Remarks{Warnings: []string{"deprecated"}, Known: true}
 	o.Leave()
 	require.Equal(t, Remarks{Known: true}, o.Remarks, "the warnings in the status end, too")

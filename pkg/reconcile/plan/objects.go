@@ -72,11 +72,11 @@ func (s *Objects) SetManifest(objects []*desired.Object) {
 	}
 }
 
-// SetUnresolved makes the unresolved objects of the manifest exactly those.
+// SetUnresolved makes the unresolved objects of the manifest exactly those. They may have a namespace in the inventory alone.
 func (s *Objects) SetUnresolved(unresolved []desired.Unresolved) {
 	s.Unresolved = unresolved
-	for _, u := range unresolved {
-		if o := s.ByID[u.ID]; o != nil {
+	for _, o := range s.Others {
+		if slices.ContainsFunc(unresolved, func(u desired.Unresolved) bool { return u.Is(o.ID) }) {
 			o.Departure = Departure{}
 		}
 	}
