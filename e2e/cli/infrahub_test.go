@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,11 +48,17 @@ func TestInfrahubCommands(t *testing.T) {
 	require.NotContains(t, listed, "sesame")
 
 	// A token replaces the password, in the Secret that is there.
-	ok(t, "infrahub", "credentials", "apply", server, "--token-file", password, "-n", "infrahub")
+	ok(t, "infrahub", "credentials", "apply", server+"/path", "--token-file", password, "-n", "infrahub")
 	made = secrets().Items
 	require.Len(t, made, 1)
 	require.Contains(t, made[0].Data, "token")
 	require.NotContains(t, made[0].Data, "password")
+
+	// The credentials of another port of the host are not replaced.
+	for _, verb := range [][]string{{"apply", "http://infrahub.invalid:1", "--token-file", password}, {"delete", "http://infrahub.invalid:1"}} {
+		require.Equal(t, 1, vidra(t, append([]string{"infrahub", "credentials", "-n", "infrahub"}, verb...)...).code)
+		require.Equal(t, made[0].ResourceVersion, cluster.Get(t, &made[0]).GetResourceVersion())
+	}
 
 	// Only a Secret with the label is written or deleted.
 	require.NoError(t, cluster.MergePatch(&made[0], `{"metadata":{"labels":{%q:null}}}`, v1alpha1.InfrahubURLLabel))
@@ -89,6 +96,23 @@ func TestInfrahubCommands(t *testing.T) {
 	require.Len(t, clusters.Items, 1)
 	require.Equal(t, "127.0.0.1", clusters.Items[0].Labels["cluster-kubeconfig"])
 	require.Contains(t, string(clusters.Items[0].Data["kubeconfig"]), "current-context: "+contextOf(t))
+
+	// The kubeconfig of another port of the host is another Secret.
+	raw, err := clientcmd.LoadFromFile(cluster.KubeconfigPath)
+	require.NoError(t, err)
+	second := raw.Contexts[contextOf(t)].DeepCopy()
+	raw.Clusters["second"] = raw.Clusters[second.Cluster].DeepCopy()
+	raw.Clusters["second"].Server, second.Cluster, raw.Contexts["second"] = "https://127.0.0.1:1", "second", second
+	path := filepath.Join(dir, "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*raw, path))
+	for range 2 { // the second time, it is there
+		ok(t, "infrahub", "cluster", "apply", "second", "-n", "infrahub", "--kubeconfig", path)
+		require.Equal(t, 2, strings.Count(ok(t, "infrahub", "cluster", "list", "-n", "infrahub"), "127.0.0.1"))
+		require.Equal(t, clusters.Items[0].ResourceVersion, cluster.Get(t, &clusters.Items[0]).GetResourceVersion())
+	}
+	ok(t, "infrahub", "cluster", "delete", "https://127.0.0.1:1", "-n", "infrahub")
+	require.True(t, cluster.Exists(t, &clusters.Items[0]))
+	require.Equal(t, 1, vidra(t, "infrahub", "cluster", "delete", "https://127.0.0.1:1", "-n", "infrahub").code)
 	golden(t, "infrahub-cluster-list", ok(t, "infrahub", "cluster", "list", "-n", "infrahub"))
 	golden(t, "infrahub-cluster-delete", ok(t, "infrahub", "cluster", "delete", "127.0.0.1", "-n", "infrahub"))
 

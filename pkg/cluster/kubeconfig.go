@@ -93,6 +93,17 @@ func readKubeconfig(secret string, data map[string][]byte) ([]*access, error) {
 	return all, errors.Join(problems...)
 }
 
+// ServersOf returns the URLs of the API servers in the kubeconfig of a Secret with this data, as NormalizeServer returns them; none without a valid context.
+func ServersOf(data map[string][]byte) []string {
+	all, _ := readKubeconfig("", data) // the valid contexts
+	servers := make([]string, 0, len(all))
+	for _, a := range all {
+		servers = append(servers, a.server.String())
+	}
+	slices.Sort(servers)
+	return slices.Compact(servers)
+}
+
 // readContext reads one context of a kubeconfig.
 func readContext(config *clientcmdapi.Config, name string) (*access, error) {
 	names := clientcmdapi.Context{Cluster: config.Contexts[name].Cluster, AuthInfo: config.Contexts[name].AuthInfo}

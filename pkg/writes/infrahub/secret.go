@@ -46,7 +46,7 @@ func (c *Client) ApplyCredentials(ctx context.Context, namespace, server string,
 		return nil, err
 	}
 	data["infrahubapiurl"] = []byte(strings.TrimSuffix(server, "/"))
-	return c.apply(ctx, Credentials, namespace, host, data)
+	return c.apply(ctx, Credentials, namespace, host, server, data)
 }
 
 // ApplyKubeconfig writes the kubeconfig of a context, with its cluster and user alone. It also returns the server.
@@ -67,24 +67,37 @@ func (c *Client) ApplyKubeconfig(ctx context.Context, namespace, context string,
 	if err != nil {
 		return nil, "", errors.New("the kubeconfig cannot be written") // the error may quote it
 	}
-	made, err = c.apply(ctx, Kubeconfigs, namespace, host, map[string][]byte{"kubeconfig": kubeconfig})
+	made, err = c.apply(ctx, Kubeconfigs, namespace, host, server, map[string][]byte{"kubeconfig": kubeconfig})
 	return made, server, err
 }
 
-// apply writes the Secret of a host: the Secret with its label, or a new one.
-func (c *Client) apply(ctx context.Context, kind SecretKind, namespace, host string, data map[string][]byte) (*corev1.Secret, error) {
-	found, err := c.SecretsOf(ctx, kind, namespace, host)
+// apply writes the Secret of a server: the Secret with the label of its host that is for the server, or a new one.
+func (c *Client) apply(ctx context.Context, kind SecretKind, namespace, host, server string, data map[string][]byte) (*corev1.Secret, error) {
+	all, err := c.SecretsOf(ctx, kind, namespace, host)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(host))
-	name := kind.prefix + hex.EncodeToString(sum[:])[:8]
-	if len(found) > 0 {
-		name = found[0].Name
-	} else if _, err := c.secrets.Secrets(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
-		return nil, fmt.Errorf("Secret %s/%s exists without the label %s=%s: delete or rename it", namespace, name, kind.Label, host) //nolint:staticcheck // it begins with a kind
-	} else if !apierrors.IsNotFound(err) {
-		return nil, secretError("get", namespace, err)
+	found, err := kind.of(all, server)
+	if err != nil {
+		return nil, err
+	}
+	name, free := kind.nameOf(host), true
+	switch {
+	case len(found) > 1:
+		return nil, kind.several(len(found), namespace, host)
+	case len(found) == 1:
+		name, free = found[0].Name, false
+	case len(all) > 0 && kind == Credentials:
+		return nil, fmt.Errorf("Secret %s/%s has the credentials of another URL of %s, and Vidra uses one Secret for a host: delete it", namespace, all[0].Name, host) //nolint:staticcheck // it begins with a kind
+	case slices.ContainsFunc(all, func(one corev1.Secret) bool { return one.Name == name }): // of another port
+		name = kind.nameOf(server)
+	}
+	if free {
+		if _, err := c.secrets.Secrets(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
+			return nil, fmt.Errorf("Secret %s/%s exists without the label %s=%s: delete or rename it", namespace, name, kind.Label, host) //nolint:staticcheck // it begins with a kind
+		} else if !apierrors.IsNotFound(err) {
+			return nil, secretError("get", namespace, err)
+		}
 	}
 	secret := corev1ac.Secret(name, namespace).WithLabels(map[string]string{kind.Label: host}).WithType(corev1.SecretTypeOpaque).WithData(data)
 	made, err := c.secrets.Secrets(namespace).Apply(ctx, secret, metav1.ApplyOptions{FieldManager: insight.FieldManager, Force: true})
@@ -92,6 +105,61 @@ func (c *Client) apply(ctx context.Context, kind SecretKind, namespace, host str
 		return nil, secretError("patch", namespace, err)
 	}
 	return made, nil
+}
+
+// nameOf returns the name of a new Secret of a host or server.
+func (k SecretKind) nameOf(server string) string {
+	sum := sha256.Sum256([]byte(server))
+	return k.prefix + hex.EncodeToString(sum[:])[:8]
+}
+
+// of returns the Secrets that are for a server, of those with the label of its host: a host may have several servers, at other ports. It fails for one that
+// is for others, too.
+func (k SecretKind) of(all []corev1.Secret, server string) (found []corev1.Secret, err error) {
+	want, err := k.normalize(server)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range all {
+		switch servers := k.serversOf(&one, server); {
+		case !slices.Contains(servers, want):
+		case len(servers) > 1:
+			return nil, fmt.Errorf("Secret %s/%s has the %s of other servers, too: change it with kubectl", one.Namespace, one.Name, k) //nolint:staticcheck // it begins with a kind
+		default:
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+// serversOf returns the URLs that a Secret is for, as normalize returns them. Credentials without a URL are for any server of the host.
+func (k SecretKind) serversOf(secret *corev1.Secret, server string) []string {
+	if k == Kubeconfigs {
+		return cluster.ServersOf(secret.Data)
+	}
+	only := cmp.Or(strings.TrimSpace(string(secret.Data["infrahubapiurl"])), server)
+	if scheme, _, _ := strings.Cut(server, "://"); !strings.Contains(only, "://") {
+		only = scheme + "://" + only
+	}
+	normalized, err := k.normalize(only)
+	if err != nil {
+		return nil
+	}
+	return []string{normalized}
+}
+
+// normalize returns a URL as cluster.NormalizeServer does; for credentials without its path, as they are for all of them.
+func (k SecretKind) normalize(server string) (string, error) {
+	if u, err := url.Parse(server); err == nil && k == Credentials {
+		u.Path = ""
+		server = u.String()
+	}
+	return cluster.NormalizeServer(server)
+}
+
+// several is the error of a host with several Secrets.
+func (k SecretKind) several(n int, namespace, host string) error {
+	return fmt.Errorf("%d Secrets in namespace %s have the label %s=%s: delete one of them with kubectl", n, namespace, k.Label, host)
 }
 
 // SecretsOf returns the Secrets of a host, or all with the label of the kind for an empty one, in the order of their names.
@@ -108,23 +176,28 @@ func (c *Client) SecretsOf(ctx context.Context, kind SecretKind, namespace, host
 	return list.Items, nil
 }
 
-// DeleteSecret deletes the Secret of a server, which is a URL or the host in the label, and returns it. It fails if there are several.
+// DeleteSecret deletes the Secret of a server, which is a URL or the host in the label, and returns it. It fails if there are several. A URL has the Secret
+// of its port alone.
 func (c *Client) DeleteSecret(ctx context.Context, kind SecretKind, namespace, server string) (*corev1.Secret, error) {
 	host, err := HostOf(server)
-	if _, plain := url.Parse("//" + server); err != nil && plain == nil && !strings.Contains(server, "/") {
+	isURL := err == nil
+	if _, plain := url.Parse("//" + server); !isURL && plain == nil && !strings.Contains(server, "/") {
 		host, err = server, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	found, err := c.SecretsOf(ctx, kind, namespace, host)
+	if err == nil && isURL {
+		found, err = kind.of(found, server)
+	}
 	switch {
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, fmt.Errorf("no Secret in namespace %s has the label %s=%s", namespace, kind.Label, host)
+		return nil, fmt.Errorf("no Secret in namespace %s has the label %s=%s and is for %s", namespace, kind.Label, host, server)
 	case len(found) > 1:
-		return nil, fmt.Errorf("%d Secrets in namespace %s have the label %s=%s: delete one of them with kubectl", len(found), namespace, kind.Label, host)
+		return nil, kind.several(len(found), namespace, host)
 	}
 	one := &found[0]
 	err = c.secrets.Secrets(namespace).Delete(ctx, one.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}})
