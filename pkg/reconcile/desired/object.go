@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
@@ -109,10 +110,18 @@ type Unresolved struct {
 // AwaitsKind reports whether the object is applied when its kind is served.
 func (u Unresolved) AwaitsKind() bool { return u.Why.Reason != v1alpha1.ReasonOutOfScope }
 
-// Is reports whether the object may be the object of an inventory entry.
-func (u Unresolved) Is(id object.Identity) bool {
-	return u.ID.GroupKind == id.GroupKind && u.ID.Name == id.Name &&
-		(u.ID.Namespace == "" || id.Namespace == "" || u.ID.Namespace == id.Namespace) // cluster-scoped ones may name one, too
+// MayBe returns the function that reports whether one of the unresolved objects may be the object of an inventory entry: the manifest may leave out
+// the namespace, or name one of a cluster-scoped object.
+func MayBe(unresolved []Unresolved) func(entry object.Identity) bool {
+	bare := func(id object.Identity) object.Identity { id.Namespace = ""; return id }
+	ids, names := sets.New[object.Identity](), sets.New[object.Identity]()
+	for _, u := range unresolved {
+		ids.Insert(u.ID)
+		names.Insert(bare(u.ID))
+	}
+	return func(id object.Identity) bool {
+		return ids.Has(id) || ids.Has(bare(id)) || id.Namespace == "" && names.Has(id)
+	}
 }
 
 // Resolved are the objects of a manifest, with how their kinds are served.

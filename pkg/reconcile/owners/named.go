@@ -359,9 +359,13 @@ func ofRevision(vr *v1alpha1.VidraResource) (has func(object.Identity) bool, err
 	if !vr.IsReady() || len(vr.Status.ManagedResources) != int(vr.Status.Objects) {
 		return func(object.Identity) bool { return false }, fmt.Errorf("VidraResource %s applies revision %d (spec.revision.to), and is not Ready", vr.Name, vr.RevisionTo())
 	}
-	return func(id object.Identity) bool {
-		return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool { return object.IdentityOf(&e) == id })
-	}, nil
+	return manifest{objects: hashes(func(yield func(object.Identity) bool) {
+		for i := range vr.Status.ManagedResources {
+			if !yield(object.IdentityOf(&vr.Status.ManagedResources[i])) {
+				return
+			}
+		}
+	})}.has, nil
 }
 
 // partsOf returns the parts of the manifest of a VidraResource.

@@ -75,8 +75,9 @@ func (s *Objects) SetManifest(objects []*desired.Object) {
 // SetUnresolved makes the unresolved objects of the manifest exactly those. They may have a namespace in the inventory alone.
 func (s *Objects) SetUnresolved(unresolved []desired.Unresolved) {
 	s.Unresolved = unresolved
+	waits := desired.MayBe(unresolved)
 	for _, o := range s.Others {
-		if slices.ContainsFunc(unresolved, func(u desired.Unresolved) bool { return u.Is(o.ID) }) {
+		if waits(o.ID) {
 			o.Departure = Departure{}
 		}
 	}

@@ -157,8 +157,9 @@ func (o *Object) unfinished() bool {
 // manifest, under its namespace there or under the namespace that it was given.
 func leftovers(in Input) []object.Identity {
 	var gone []object.Identity
+	waits := desired.MayBe(in.unresolved)
 	for _, o := range in.others {
-		if o.Entry != nil && !slices.ContainsFunc(in.unresolved, func(u desired.Unresolved) bool { return u.Is(o.ID) }) {
+		if o.Entry != nil && !waits(o.ID) {
 			gone = append(gone, o.ID)
 		}
 	}

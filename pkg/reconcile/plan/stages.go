@@ -30,8 +30,8 @@ func EachStage[T any](items []T, stageOf func(T) manifest.Stage, do func(stage [
 // manifest defines: they belong to a stage before, and a webhook may refuse them.
 func (p *Planner) WebhooksLast(todo Plan) Plan {
 	s := p.State
-	waits := slices.ContainsFunc(s.Objects.Unresolved, func(u desired.Unresolved) bool {
-		return slices.ContainsFunc(s.Objects.Manifest, func(o *Object) bool { return o.Desired.Defines(u.ID.GroupKind) })
+	waits := slices.ContainsFunc(s.Objects.Manifest, func(o *Object) bool {
+		return o.Desired.Declares.Provides != nil && slices.ContainsFunc(s.Objects.Unresolved, func(u desired.Unresolved) bool { return o.Desired.Defines(u.ID.GroupKind) })
 	})
 	until := cmp.Or(s.Objects.Waiting, p.Now).Add(CRDEstablishTimeout)
 	if !waits || !p.Now.Before(until) {

@@ -165,9 +165,9 @@ func (s *State) SetAccount(account string, generation int64) {
 	if was == nil || was.ServiceAccount == account || generation > was.Generation+1 {
 		return
 	}
+	waits := desired.MayBe(s.Objects.Unresolved)
 	for _, o := range s.Objects.Others {
-		waits := slices.ContainsFunc(s.Objects.Unresolved, func(u desired.Unresolved) bool { return u.Is(o.ID) })
-		if o.Entry != nil && o.Entry.RemoveAs == "" && !waits {
+		if o.Entry != nil && o.Entry.RemoveAs == "" && !waits(o.ID) {
 			o.Entry.RemoveAs = was.ServiceAccount
 		}
 	}

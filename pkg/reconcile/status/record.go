@@ -13,6 +13,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -261,10 +262,11 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		why := u.Why
 		why.Awaited = why.Reason == v1alpha1.ReasonOutOfScope || why.Reason == v1alpha1.ReasonKindUnavailable && p.Plan.Findings.KindsNoticed
 		await(s.Objects.Track(u.ID), why)
-		for o := range s.Objects.All() {
-			if o.Entry != nil && u.Is(o.ID) {
-				o.SetUnapplied(v1alpha1.ObjectPending)
-			}
+	}
+	unresolved := desired.MayBe(s.Objects.Unresolved)
+	for o := range s.Objects.All() {
+		if o.Entry != nil && unresolved(o.ID) {
+			o.SetUnapplied(v1alpha1.ObjectPending)
 		}
 	}
 	for _, o := range todo.Blocked {
