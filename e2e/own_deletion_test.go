@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -135,6 +136,44 @@ func TestOwnDeletionBeforeItsStatus(t *testing.T) {
 	v := awaitReady(t, ns)
 	require.Nil(t, entry(t, v, "ConfigMap", "page").Recreated)
 	require.Nil(t, v.Status.Drift)
+}
+
+// TestAbsentObjectsOfAReplacedPart: an object that is absent, as a user deleted it or as it has ended, is none that Vidra deletes. It stays absent when its optional
+// part is replaced.
+func TestAbsentObjectsOfAReplacedPart(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []v1alpha1.DriftMode{v1alpha1.DriftWarn, v1alpha1.DriftIgnore} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			text := manifests(configMap("deleted", "one"), created("once", "one", v1alpha1.ApplyCreateOnly), created("running", "one", v1alpha1.ApplyCreateOnly))
+			part := func(text string) *corev1.ConfigMap {
+				return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": text}}
+			}
+			require.NoError(t, admin.Create(t.Context(), part(text)))
+			optional := partIn("ConfigMap", "parts", "m")
+			optional.Optional = true
+			newVidraResource(t, ns, configMap("stays", "hello"), fromParts(optional), withDrift(v1alpha1.DriftPolicy{Mode: mode}))
+			awaitReady(t, ns)
+			absent := []*unstructured.Unstructured{}
+			for _, name := range []string{"deleted", "once", "running"} {
+				absent = append(absent, declaredObject(t, ns, configMap(name, ""), "ConfigMap", name))
+			}
+			deleteNow(t, absent[0])
+			deleteNow(t, absent[1])
+			awaitState(t, ns, "once", v1alpha1.ObjectCompleted)
+			reconcileNow(t, ns)
+			require.NoError(t, admin.Delete(t.Context(), part("")))
+			awaitNotReady(t, ns, v1alpha1.ReasonProgressing, "optional part ConfigMap "+ns+"/parts")
+			deleteNow(t, absent[2]) // it ends meanwhile
+			require.NoError(t, admin.Create(t.Context(), part(manifests(text, configMap("new", "one")))))
+			awaitState(t, ns, "new", v1alpha1.ObjectApplied)
+			reconcileNow(t, ns)
+			for _, object := range absent {
+				require.False(t, cluster.Exists(t, object), object.GetName())
+			}
+		})
+	}
 }
 
 // noMore has a quota refuse new objects of a resource in a namespace, until end.

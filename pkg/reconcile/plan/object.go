@@ -88,6 +88,9 @@ type Departure struct {
 	At time.Time
 	// Since is the first At: a receiver that leaves begins At anew.
 	Since time.Time
+	// Lasts reports that the object existed when it left the manifest, and that its own controller does not remove it, as far as this process
+	// knows: then it exists until Vidra deletes it.
+	Lasts bool
 	// Received reports that the last attempt to remove the object found it in the manifest of another VidraResource, or possibly there.
 	Received bool
 	// KindGoneSince is since when its kind is unserved; zero while it is served.
@@ -153,6 +156,12 @@ func (o *Object) SetUnapplied(state v1alpha1.ObjectState) {
 		o.noteDeletion()
 	}
 	o.Entry.State = state
+}
+
+// lasts reports whether an object of the manifest exists, and stays after its end.
+func (o *Object) lasts() bool {
+	deleted := o.Edits.Drift != nil && o.Edits.Drift.Deleted
+	return o.Entry != nil && o.Entry.UID != "" && !deleted && !o.Entry.Succeeded && !o.Desired.Lifetime.RemovesItself
 }
 
 // noteDeletion notes that Vidra deletes the object, or is about to, since it left the manifest.

@@ -54,6 +54,7 @@ func (s *Objects) At(key trigger.ObjectKey) *Object {
 func (s *Objects) SetManifest(objects []*desired.Object) {
 	before := s.Manifest
 	for _, o := range before {
+		o.Departure.Lasts = o.lasts()
 		o.Desired = nil
 	}
 	s.Manifest, s.kinds = make([]*Object, 0, len(objects)), map[schema.GroupVersionResource]schema.GroupKind{}

@@ -127,7 +127,7 @@ func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []ob
 		o := p.State.Objects.ByID[id]
 		if o.Departure.At.IsZero() {
 			o.Departure.At, o.Departure.Since = p.Now, p.Now
-			if p.VR.DeletionTimestamp.IsZero() && !policy.OfMode(p.VR).Reverts() {
+			if o.Departure.Lasts && p.VR.DeletionTimestamp.IsZero() && !policy.OfMode(p.VR).Reverts() {
 				o.noteDeletion()
 			}
 		}
