@@ -89,6 +89,7 @@ func TestHealthInAnswers(t *testing.T) {
 func TestRepeatedHealthReads(t *testing.T) {
 	t.Parallel()
 	checks := healthcheck.Compile([]v1alpha1.HealthCheck{{APIVersion: "v1", Kind: "ConfigMap", Current: "true"}}, nil)
+	const uncheck = "failed for the end of a check"
 	for name, tt := range map[string]struct {
 		err           error
 		state         v1alpha1.ObjectState
@@ -98,6 +99,7 @@ func TestRepeatedHealthReads(t *testing.T) {
 		"failed":              {apierrors.NewInternalError(errors.New("no answer")), v1alpha1.ObjectApplied, true, true},
 		"refused":             {apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "a", nil), v1alpha1.ObjectApplied, false, true},
 		"failed and complete": {apierrors.NewInternalError(errors.New("no answer")), v1alpha1.ObjectCompleted, false, false},
+		uncheck:               {apierrors.NewInternalError(errors.New("no answer")), v1alpha1.ObjectApplied, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,6 +108,9 @@ func TestRepeatedHealthReads(t *testing.T) {
 			o := s.Objects.Manifest[0]
 			o.Entry = fixture.InState(tt.state, "1")
 			p := &Planner{Env: &Env{Watches: shown{}}, Settings: &Settings{Checks: checks}, State: s}
+			if name == uncheck {
+				p.Settings.Checks = healthcheck.Compile(nil, nil)
+			}
 			p.NoteHealthRead(o, fixture.LiveConfigMap("1", nil), tt.err)
 			require.Equal(t, tt.retry, p.Failed(Ending{All: true}))
 			require.Empty(t, p.NeedsHealth(), "before the retry")
