@@ -203,7 +203,12 @@ func TestPublish(t *testing.T) {
 		l.Remove(l.id("b"), l.id("c"))
 		l.request()
 		is = l.await(v1alpha1.SyncReasonConfirmationRequired, "more than half of the 3 files")
+		l.Set(broken) // an artifact with a problem ends no wait
+		l.request()
+		l.await(v1alpha1.SyncReasonArtifactsFailed, "1 of 1 artifact cannot be published")
 		l.confirm(is.Status.PendingRemovals.Confirmation)
+		l.Set(l.artifact("a", "changed"))
+		l.request()
 		l.await(v1alpha1.SyncReasonSynced, "1 artifact published")
 	}
 

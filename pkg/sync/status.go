@@ -51,7 +51,9 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 		status.Checksums = status.Checksums[:min(len(status.Checksums), v1alpha1.MaxSyncChecksums)]
 		status.Problems = r.artifacts.problems[:min(len(r.artifacts.problems), v1alpha1.MaxSyncProblems)]
 		status.UnlistedProblems = count(len(r.artifacts.problems) - len(status.Problems))
-		status.PendingRemovals = r.removals.pending
+		if is.Spec.Publish == nil || len(r.artifacts.problems) == 0 { // else the files that would be gone are unknown, and those that waited do
+			status.PendingRemovals = r.removals.pending
+		}
 		if r.revision != "" {
 			status.PublishedRevision = r.revision
 		}

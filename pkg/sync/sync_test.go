@@ -833,3 +833,24 @@ func TestRepeatedSyncFailures(t *testing.T) {
 	is.Status = status(41000)
 	require.Equal(t, is.Status, status(41001))
 }
+
+// TestRemovalsWaitDuringProblems: the removal of published files waits on while an artifact has a problem, so that a confirmation of it counts afterwards.
+func TestRemovalsWaitDuringProblems(t *testing.T) {
+	asked := &v1alpha1.PendingRemovals{Confirmation: "a-b", Count: 1}
+	broken := result{answered: true, artifacts: artifactResults{problems: []v1alpha1.ArtifactProblem{{ID: "1", Reason: v1alpha1.ArtifactUnavailable}}}}
+	for name, tc := range map[string]struct {
+		reason  string
+		publish *v1alpha1.InfrahubSyncPublish
+		result  result
+		want    *v1alpha1.PendingRemovals
+	}{
+		"Problem":        {"what is published, stays, and no file was compared with it", &v1alpha1.InfrahubSyncPublish{}, broken, asked},
+		"Listed":         {"the files are listed again", &v1alpha1.InfrahubSyncPublish{}, result{answered: true}, nil},
+		"VidraResources": {"they were compared with the artifacts, whatever their problems", nil, broken, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := &v1alpha1.InfrahubSync{Spec: v1alpha1.InfrahubSyncSpec{Publish: tc.publish}, Status: v1alpha1.InfrahubSyncStatus{PendingRemovals: asked}}
+			require.Equal(t, tc.want, conclude(is, tc.result, time.Time{}).PendingRemovals, tc.reason)
+		})
+	}
+}
