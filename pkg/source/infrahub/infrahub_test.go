@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -345,4 +348,15 @@ func TestOneLogin(t *testing.T) {
 	require.NoError(t, err)
 	_, err = linkLocal.Artifacts(t.Context(), Query{Name: "q"})
 	require.ErrorContains(t, err, "link-local")
+}
+
+// TestRepeatedTransportErrors: requests that fail in the same way have the same message, whatever the local port of the connection was.
+func TestRepeatedTransportErrors(t *testing.T) {
+	t.Parallel()
+	failure := func(port int) string {
+		local, remote := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: port}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 443}
+		err := &net.OpError{Op: "read", Net: "tcp", Source: local, Addr: remote, Err: syscall.ECONNRESET}
+		return transportError("query", &url.URL{Scheme: "https", Host: "infrahub"}, &url.Error{Op: "Post", URL: "https://infrahub", Err: err}).Message
+	}
+	require.Equal(t, failure(41000), failure(41001))
 }
