@@ -53,7 +53,8 @@ func TestStandbyTakesOver(t *testing.T) {
 }
 
 // TestStandbyAsksOnceForAKind has the API server not answer a standby which kinds a version has, of which a VidraResource has many objects. The
-// standby does not ask for each of them, and watches the other kinds.
+// standby does not ask for each of them, and watches the other kinds. It watches this one, too, once the API server answers, although no VidraResource
+// changes then.
 func TestStandbyAsksOnceForAKind(t *testing.T) {
 	needsOwnControlPlane(t, faultsInjected)
 	const many = 40
@@ -79,6 +80,11 @@ func TestStandbyAsksOnceForAKind(t *testing.T) {
 	})
 	require.NotZero(t, asked.Hits())
 	require.Less(t, asked.Hits(), many/4)
+	asked.Remove()
+	await(t, func(c *assert.CollectT) {
+		const watched = `vidra_watch_state{destination="",group="",reason="",resource="configmaps",state="Synced",version="v1",watched_namespace=""}`
+		require.Equal(c, 1, metric(c, next, watched))
+	})
 }
 
 // TestPausedLeaderDoesNotWrite pauses the process of the leader until another operator leads, and

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -21,8 +22,9 @@ import (
 var standbyOwner = watchregistry.Owner{Name: "_standby"}
 
 const (
-	// askAgain is how long a standby does not ask again for a kind that is not served: many objects may be of it.
-	askAgain = 10 * time.Second
+	// askAgain is how long a standby does not ask again for a kind: many objects may be of it. While the API server does not answer, it asks less and less
+	// often, down to askRarely.
+	askAgain, askRarely = 10 * time.Second, time.Minute
 	// maxAsked bounds the kinds that are remembered for that. Statuses may name any kinds.
 	maxAsked = 1000
 )
@@ -43,6 +45,46 @@ type standby struct {
 type watched struct {
 	gvk       schema.GroupVersionKind
 	namespace string
+}
+
+// question is a question for a kind that is not watched.
+type question struct {
+	asked time.Time
+	// wait is the time until the kind may be asked for again, and repeats is whether it is then.
+	wait    time.Duration
+	repeats bool
+}
+
+// questions are the questions for the kinds that are not watched.
+type questions struct {
+	all map[watched]question
+	// repeat has a kind found again after a time.
+	repeat func(one watched, after time.Duration)
+}
+
+// due reports whether a kind may be asked for now. If not, it is asked for later, as it may be served since the last question.
+func (q *questions) due(one watched) bool {
+	last := q.all[one]
+	rest := last.wait - time.Since(last.asked)
+	if rest > 0 && !last.repeats {
+		last.repeats = true
+		q.all[one] = last
+		q.repeat(one, rest)
+	}
+	return rest <= 0
+}
+
+// failed records a question that has failed. One that is unanswered is repeated; a kind that is not served is asked for again when it is found again.
+func (q *questions) failed(one watched, err error) {
+	next := question{asked: time.Now(), wait: askAgain}
+	if !meta.IsNoMatchError(err) {
+		next.wait, next.repeats = min(max(2*q.all[one].wait, askAgain), askRarely), true
+		q.repeat(one, next.wait)
+	}
+	if len(q.all) >= maxAsked {
+		clear(q.all)
+	}
+	q.all[one] = next
 }
 
 // NeedLeaderElection is false: it works while another replica leads.
@@ -67,7 +109,15 @@ func (s *standby) Start(ctx context.Context) error {
 	defer stop()
 	// The watches run on for a while, until the reconciles need them.
 	defer s.registry.Release(standbyOwner)
-	keys, asked := map[watched]watchregistry.Key{}, map[watched]time.Time{}
+	keys := map[watched]watchregistry.Key{}
+	unwatched := questions{all: map[watched]question{}, repeat: func(one watched, after time.Duration) {
+		time.AfterFunc(after, func() {
+			select {
+			case found <- one:
+			case <-ended:
+			}
+		})
+	}}
 	for {
 		select {
 		case <-ctx.Done():
@@ -75,17 +125,16 @@ func (s *standby) Start(ctx context.Context) error {
 		case <-s.manager.Elected():
 			return nil
 		case one := <-found:
-			if _, known := keys[one]; known || time.Since(asked[one]) < askAgain {
+			if _, known := keys[one]; known || !unwatched.due(one) {
 				continue
 			}
-			if mapping, err := s.local.MappingInAnyVersion(ctx, one.gvk); err == nil { // else it is asked for with a later change
-				keys[one] = watchregistry.Key{Cluster: s.local.Name(), GVR: mapping.GVR, Namespace: one.namespace}
-				s.registry.Ensure(standbyOwner, slices.Collect(maps.Values(keys)))
+			mapping, err := s.local.MappingInAnyVersion(ctx, one.gvk)
+			if err != nil {
+				unwatched.failed(one, err)
+				continue
 			}
-			if len(asked) >= maxAsked {
-				clear(asked)
-			}
-			asked[one] = time.Now()
+			keys[one] = watchregistry.Key{Cluster: s.local.Name(), GVR: mapping.GVR, Namespace: one.namespace}
+			s.registry.Ensure(standbyOwner, slices.Collect(maps.Values(keys)))
 		}
 	}
 }
