@@ -34,12 +34,13 @@ import (
 func (d *differ) pruned(ctx context.Context, resolved *desired.Resolved) ([]*ObjectDifference, error) {
 	uids := map[types.UID]bool{} // the API server may serve one object of the manifest in several groups
 	var left []*v1alpha1.ManagedResourceStatus
+	waits := desired.MayBe(resolved.Unresolved)
 	for i := range d.runner.VR.Status.ManagedResources {
 		e := &d.runner.VR.Status.ManagedResources[i]
 		switch id := object.IdentityOf(e); {
 		case d.wanted[id]:
 			uids[types.UID(e.UID)] = e.UID != ""
-		case !slices.ContainsFunc(resolved.Unresolved, func(u desired.Unresolved) bool { return u.Is(id) }):
+		case !waits(id):
 			left = append(left, e)
 		}
 	}
