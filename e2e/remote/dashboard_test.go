@@ -69,7 +69,11 @@ func TestDashboard(t *testing.T) {
 	awaitReady(t, local)
 	awaitReady(t, d.name)
 	var scrapes []string
+	reconciles := func(c require.TestingT) int {
+		return suite.Metric(c, operator, `controller_runtime_reconcile_time_seconds_count{controller="vidraresource"`)
+	}
 	for round, edits := range []int{6, 2} { // a field that was reverted 6 times in a minute is contended
+		before := reconciles(t)
 		for i := range edits {
 			change(t, here, local, fmt.Sprintf(`{"data":{"greeting":"bye %d %d"}}`, round, i))
 		}
@@ -79,6 +83,7 @@ func TestDashboard(t *testing.T) {
 		there.awaitSays(t, d.name, "page", "hello")
 		await(t, func(c *assert.CollectT) {
 			require.Positive(c, suite.Metric(c, operator, `vidra_resources{reason="DriftContended"`))
+			require.Greater(c, reconciles(c), before, "heals need none, until the status counts them")
 		})
 		scrapes = append(scrapes, scrape(t))
 	}
