@@ -116,7 +116,7 @@ func newOwnerState(vr *v1alpha1.VidraResource, keys seal.Keys) *ownerState {
 	emptied := slices.Contains(vr.Finalizers, v1alpha1.InstallationOf(vr).Finalizer()) && len(vr.Status.ManagedResources) == 0 && !finalized(vr)
 	s := &ownerState{
 		plan:      plan.NewState(vr, keys),
-		revision:  revisionState{status: vr.Status.Revision.DeepCopy()},
+		revision:  revisionState{status: revisionsIn(vr, keys)},
 		writes:    status.Writes{Begun: time.Now(), Read: vr.ResourceVersion},
 		inventory: inventoryState{recovers: emptied, emptied: emptied},
 		soon:      flowcontrol.NewTokenBucketPassiveRateLimiter(float32(time.Second)/float32(obstacleChangeDelay), obstacleBurst),

@@ -19,6 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
@@ -89,7 +90,7 @@ func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, 
 	if is < 0 {
 		return desired.Parts{}, refused(time.Time{}, "it is not kept. %s", choose)
 	}
-	sum, ok := p.state.plan.Keys.Open(p.revisionPlace(), p.state.revision.kept()[is].Digest)
+	sum, ok := p.state.plan.Keys.Open(revisionPlace(p.plan.VR), p.state.revision.kept()[is].Digest)
 	if !ok {
 		return desired.Parts{}, refused(time.Time{}, "its digest was sealed with a key that Vidra lacks now. %s", choose)
 	}
@@ -111,7 +112,22 @@ func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, 
 }
 
 // revisionPlace is the place of the sealed digests of revisions: the digests of other VidraResources fail to open.
-func (p *pass) revisionPlace() string { return "revision of " + string(p.plan.VR.UID) }
+func revisionPlace(vr *v1alpha1.VidraResource) string { return "revision of " + string(vr.UID) }
+
+// revisionsIn returns the applied revisions that a status has, with digests that the present key seals: the key before may be removed after the
+// next status, also while a revision waits.
+func revisionsIn(vr *v1alpha1.VidraResource, keys seal.Keys) *v1alpha1.RevisionStatus {
+	status := vr.Status.Revision.DeepCopy()
+	if status == nil {
+		return nil
+	}
+	for i, k := range status.Kept {
+		if sum, ok := keys.Open(revisionPlace(vr), k.Digest); ok {
+			status.Kept[i].Digest = keys.Seal(revisionPlace(vr), sum)
+		}
+	}
+	return status
+}
 
 // kept returns the applied revisions, the newest first.
 func (r *revisionState) kept() []v1alpha1.AppliedRevision {
@@ -124,7 +140,7 @@ func (r *revisionState) kept() []v1alpha1.AppliedRevision {
 // recorded returns the number of a revision in the status; 0 if it is absent.
 func (p *pass) recorded(revision string) int64 {
 	for _, k := range p.state.revision.kept() {
-		if sum, ok := p.state.plan.Keys.Open(p.revisionPlace(), k.Digest); ok && sum == revision {
+		if sum, ok := p.state.plan.Keys.Open(revisionPlace(p.plan.VR), k.Digest); ok && sum == revision {
 			return k.Number
 		}
 	}
@@ -156,7 +172,7 @@ func (p *pass) hasApplied() bool {
 
 // noteWaiting notes the revision that was read while it has to wait.
 func (p *pass) noteWaiting(got desired.Parts, revision string) {
-	digest := p.state.plan.Keys.Seal(p.revisionPlace(), revision)
+	digest := p.state.plan.Keys.Seal(revisionPlace(p.plan.VR), revision)
 	if is := &p.state.revision.waiting; is.Digest != digest || len(got.Artifacts) > 0 { // another generation may have the same manifest
 		*is = v1alpha1.WaitingRevision{Digest: digest, Source: p.sourceOf(got)}
 	}
@@ -278,14 +294,14 @@ func (p *pass) recordRevision(ctx context.Context) {
 			next.Applied = next.Kept[0].Number + 1
 		}
 		next.Kept = append([]v1alpha1.AppliedRevision{{
-			Number: next.Applied, Digest: s.plan.Keys.Seal(p.revisionPlace(), s.manifest.revision), Source: s.manifest.source, Time: metav1.NewTime(p.plan.Now.Truncate(time.Second)),
+			Number: next.Applied, Digest: s.plan.Keys.Seal(revisionPlace(p.plan.VR), s.manifest.revision), Source: s.manifest.source, Time: metav1.NewTime(p.plan.Now.Truncate(time.Second)),
 		}}, next.Kept...)
 	} else {
 		next.Applied = 0
 	}
 	all, former := len(next.Kept), 0
 	next.Kept = slices.DeleteFunc(next.Kept, func(k v1alpha1.AppliedRevision) bool {
-		if _, ok := s.plan.Keys.Open(p.revisionPlace(), k.Digest); !ok && next.Applied != 0 { // sealed with a key that is gone, or forged
+		if _, ok := s.plan.Keys.Open(revisionPlace(p.plan.VR), k.Digest); !ok && next.Applied != 0 { // sealed with a key that is gone, or forged
 			return true
 		}
 		if k.Number == next.Applied {
@@ -294,11 +310,6 @@ func (p *pass) recordRevision(ctx context.Context) {
 		former++
 		return former > p.plan.VR.RevisionLimit()
 	})
-	for i, k := range next.Kept { // with the present key
-		if sum, ok := s.plan.Keys.Open(p.revisionPlace(), k.Digest); ok {
-			next.Kept[i].Digest = s.plan.Keys.Seal(p.revisionPlace(), sum)
-		}
-	}
 	if all == 0 {
 		return // the content could not be saved
 	}
@@ -326,7 +337,7 @@ func (p *pass) savedLate(ctx context.Context) bool {
 func (p *pass) retained() (revisions map[string]bool, all bool) {
 	revisions = map[string]bool{}
 	for _, k := range p.state.revision.kept() {
-		sum, ok := p.state.plan.Keys.Open(p.revisionPlace(), k.Digest)
+		sum, ok := p.state.plan.Keys.Open(revisionPlace(p.plan.VR), k.Digest)
 		revisions[sum], all = true, all || !ok
 	}
 	return revisions, all

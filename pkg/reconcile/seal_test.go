@@ -71,3 +71,19 @@ func sealedEntryOf(keys seal.Keys, e v1alpha1.ManagedResourceStatus) v1alpha1.Ma
 	e.Digest = keys.Seal(d, e.Digest)
 	return e
 }
+
+// TestSealedRevisions: the digests of revisions are sealed with the present key at the first read of a status. A digest of an unknown key stays.
+func TestSealedRevisions(t *testing.T) {
+	t.Parallel()
+	previous := seal.NewKey()
+	keys, lost := seal.Keys{seal.NewKey(), previous}, seal.Keys{seal.NewKey()}
+	vr := &v1alpha1.VidraResource{}
+	vr.UID = "u"
+	unknown := lost.Seal(revisionPlace(vr), "one")
+	vr.Status.Revision = &v1alpha1.RevisionStatus{Kept: []v1alpha1.AppliedRevision{
+		{Number: 2, Digest: seal.Keys{previous}.Seal(revisionPlace(vr), "two")}, {Number: 1, Digest: unknown},
+	}}
+	kept := newOwnerState(vr, keys).revision.kept()
+	require.Equal(t, keys.Seal(revisionPlace(vr), "two"), kept[0].Digest)
+	require.Equal(t, unknown, kept[1].Digest)
+}
