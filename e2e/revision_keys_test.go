@@ -61,3 +61,31 @@ func TestRevisionsOutliveARotation(t *testing.T) {
 	awaitAppliedRevision(t, ns, 1)
 	require.Equal(t, "one", greeting(t, pageOf(t, ns, "page")))
 }
+
+// TestRevisionsOutliveAKeyOfTheProcess has an operator run without the key of digests, which is unusable meanwhile. The revisions stay, with their
+// contents.
+func TestRevisionsOutliveAKeyOfTheProcess(t *testing.T) {
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "one"))
+	applyRevisions(t, ns, configMap("page", "one"), configMap("page", "two"))
+	var current []byte
+	restore := func(keys map[string][]byte) { keys["current"] = current }
+	changeKeys(t, func(keys map[string][]byte) { current, keys["current"] = keys["current"], []byte("short") })
+	defer func() { // a cleanup has no context any more
+		if current != nil {
+			changeKeys(t, restore)
+		}
+	}()
+	setManifest(t, ns, configMap("page", "three"))
+	awaitReady(t, ns)
+	awaitAppliedRevision(t, ns, 0)
+	require.Equal(t, []int64{2, 1}, numbersOf(t, ns))
+	require.GreaterOrEqual(t, len(contentsOf(t, ns)), 2)
+	changeKeys(t, restore)
+	current = nil
+	awaitAppliedRevision(t, ns, 3)
+	require.Equal(t, []int64{3, 2, 1}, numbersOf(t, ns))
+	rollback(t, ns, 1)
+	awaitAppliedRevision(t, ns, 1)
+	require.Equal(t, "one", greeting(t, pageOf(t, ns, "page")))
+}

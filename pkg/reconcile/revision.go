@@ -285,6 +285,12 @@ func (p *pass) recordRevision(ctx context.Context) {
 		}
 		return
 	}
+	if !p.reconciler.Secrets.DigestKeys.Lasting() { // the next process may have the key of the recorded ones
+		if r.status != nil {
+			r.status.Applied = p.recorded(s.manifest.revision)
+		}
+		return
+	}
 	next := cmp.Or(r.status.DeepCopy(), &v1alpha1.RevisionStatus{})
 	if number := p.recorded(s.manifest.revision); number != 0 {
 		next.Applied = number

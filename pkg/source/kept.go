@@ -60,8 +60,8 @@ type Kept struct {
 // On reports whether manifests are kept.
 func (k *Kept) On() bool { return k != nil && k.Namespace != "" }
 
-// Save keeps the manifest of a VidraResource, and deletes the former ones except the manifests of the revisions in retain; none if all is
-// true. Of the oldest ones, those above maxFormer bytes are deleted, too. Nothing is written if m is kept already as the last one.
+// Save keeps the manifest of a VidraResource, and deletes the former ones except the manifests of the revisions in retain, or of all revisions if all
+// is true. Of the oldest ones, those above maxFormer bytes are deleted, too. Nothing is written if m is kept already as the last one.
 func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest, retain map[string]bool, all bool) error {
 	if !k.On() {
 		return nil
@@ -106,11 +106,8 @@ func (k *Kept) Save(ctx context.Context, vr *v1alpha1.VidraResource, m Manifest,
 			return fmt.Errorf("keep the manifest in a Secret: %w", err)
 		}
 	}
-	if all {
-		return nil
-	}
 	return k.drop(ctx, slices.DeleteFunc(listed, func(s corev1.Secret) bool { return !isOther(s) }), func(revision string) bool {
-		return retain[revision] && revision != m.Revision
+		return all || retain[revision] && revision != m.Revision
 	})
 }
 

@@ -34,9 +34,18 @@ type Store struct {
 	// Log has the reason to use a key of the process.
 	Log logr.Logger
 
-	// mu guards keys.
+	// mu guards the fields below.
 	mu   sync.Mutex
 	keys Keys
+	// lasting reports that keys are in the Secret.
+	lasting bool
+}
+
+// Lasting reports whether the keys of the last Get outlive the process. Texts that a key of the process fails to open may be opened by the next process.
+func (k *Store) Lasting() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lasting
 }
 
 // Get returns the keys. With a key of the process, which fails to open earlier
@@ -66,9 +75,9 @@ func (k *Store) Get(ctx context.Context) (Keys, error) {
 	if why != "" {
 		keys = Keys{NewKey()}
 		k.Log.Info("digests of sensitive objects are sealed with a key that is lost when the operator ends, "+
-			"so each of these objects is applied once after a restart", "reason", why)
+			"so each of these objects is applied once after a restart, and no revision is recorded", "reason", why)
 	}
-	k.keys = keys
+	k.keys, k.lasting = keys, why == ""
 	return keys, nil
 }
 
