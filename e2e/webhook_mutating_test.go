@@ -100,3 +100,23 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 		})
 	}
 }
+
+// TestWebhookOfOthers has a webhook that changes a field of ours in the requests of other clients alone. The API server records no new owner: the heal names
+// the client whose request it was.
+func TestWebhookOfOthers(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	v := awaitReady(t, ns)
+	startWebhook(t, ns, true, func(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if !writesTo(r, "page") || r.UserInfo.Username == operatorUser {
+			return nil
+		}
+		return patched(`[{"op":"add","path":"/data/greeting","value":"changed"}]`)
+	})
+	require.NoError(t, mergePatch(page, `{"metadata":{"labels":{"team":"web"}}}`))
+	requireTold(t, v, page, []string{`reverted data.greeting to "hello"; "` + person + `" had set it to "changed"`}, nil)
+	awaitInOrder(t, ns, page)
+	require.Equal(t, person, getVidraResource(t, ns).Status.Drift.LastHeal.Manager)
+}

@@ -96,6 +96,38 @@ func Drift(found, restored *unstructured.Unstructured, manager string, known Dis
 	return w.changes
 }
 
+// Admitted names the writer of the changed fields that manager still owned in found: a webhook or a policy changed them in the last request of another
+// manager, which owns none of them. changes are of an edit, and are changed in place. The writer is unknown if several managers wrote last. A change
+// stays if manager wrote after all others: another client used its name.
+func Admitted(changes []Change, found *unstructured.Unstructured, manager string) []Change {
+	kept := func(c Change) bool {
+		return c.Kind == Changed && c.Manager == manager && c.Operation == string(metav1.ManagedFieldsOperationApply)
+	}
+	if !slices.ContainsFunc(changes, kept) {
+		return changes
+	}
+	var last Change
+	for _, e := range entries(found, manager) {
+		var c Change
+		switch c.setManager(e); {
+		case c.Subresource != "" || c.Manager == manager && !e.ours:
+		case e.ours && (last.Time.IsZero() || c.Time.After(last.Time)):
+			return changes
+		case e.ours || c.Time.Before(last.Time):
+		case c.Time.Equal(last.Time):
+			last = Change{Time: c.Time} // one of the two
+		default:
+			last = c
+		}
+	}
+	for i := range changes {
+		if c := &changes[i]; kept(*c) {
+			c.Manager, c.Operation, c.Subresource, c.Time = last.Manager, last.Operation, last.Subresource, last.Time
+		}
+	}
+	return changes
+}
+
 // managedFieldsPath is the path of a change of managedFields themselves.
 const managedFieldsPath = "metadata.managedFields"
 

@@ -409,3 +409,33 @@ func TestLongLists(t *testing.T) {
 	require.Equal(t, fmt.Sprintf(`spec.parts[name="part",port=%d].size`, n-1), changes[0].Path)
 	require.Less(t, testing.AllocsPerRun(1, func() { Of(found, manager) }), float64(limit))
 }
+
+// TestAdmitted names the writer of a field that changed while manager owned it.
+func TestAdmitted(t *testing.T) {
+	const size, team = `{"f:spec":{"f:size":{}}}`, `{"f:metadata":{"f:labels":{"f:team":{}}}}`
+	at := func(name, second string) string {
+		return managed(name, "Update", "2026-01-02T03:04:"+second+"Z", team)
+	}
+	mine := managed(manager, "Apply", "2026-01-02T03:04:30Z", size)
+	tests := map[string]struct {
+		reason  string
+		entries []string
+		want    string
+	}{
+		"later":        {reason: "a webhook changed it in the request of that client", entries: []string{mine, at("editor", "31")}, want: "editor"},
+		"same second":  {reason: "the times of managedFields are seconds", entries: []string{mine, at("editor", "30")}, want: "editor"},
+		"two":          {reason: "the last request counts", entries: []string{mine, at("editor", "31"), at("earlier", "30")}, want: "editor"},
+		"both at once": {reason: "one of the two", entries: []string{mine, at("editor", "31"), at("other", "31")}},
+		"earlier":      {reason: "another client applied with the name of the manager", entries: []string{mine, at("editor", "29")}, want: manager},
+		"alone":        {reason: "there is no other writer", entries: []string{mine}, want: manager},
+		"status":       {reason: "a write of the status changes no other field", entries: []string{mine, strings.Replace(at("controller", "31"), `"manager"`, `"subresource":"status","manager"`, 1)}, want: manager},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			found := widget(t, `"spec":{"size":2}`, tt.entries...)
+			changes := Admitted(Drift(found, widget(t, `"spec":{"size":1}`, mine), manager, shown), found, manager)
+			require.Len(t, changes, 1)
+			require.Equal(t, tt.want, changes[0].Manager, tt.reason)
+		})
+	}
+}

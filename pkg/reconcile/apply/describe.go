@@ -43,7 +43,9 @@ func (r *Result) describe(manager string, expected trigger.Applied, known bool) 
 // revertedFields are the changes of another writer, of all fields that the apply changed.
 func (r *Result) revertedFields(manager string) []ownership.Change {
 	changes := ownership.Drift(r.Task.Cause.Found, r.Applied.Live, manager, r.Shown)
-	if r.Task.Why != plan.WhyDrift {
+	if r.Task.Why == plan.WhyDrift {
+		changes = ownership.Admitted(changes, r.Task.Cause.Found, manager)
+	} else {
 		changes = byOthers(changes, manager, r.Task.Seen)
 	}
 	return r.Change.Added.With(changes)

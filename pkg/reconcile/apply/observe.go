@@ -37,7 +37,7 @@ func (p *procedure) edits(found, live *unstructured.Unstructured) []ownership.Ch
 	changes := ownership.Drift(found, live, manager, p.known.disclosureWith())
 	switch {
 	case !p.reconfigured():
-		return changes
+		return ownership.Admitted(changes, found, manager)
 	case p.known.expectedKnown && asExpected(found, p.known.expected):
 		return nil
 	}
