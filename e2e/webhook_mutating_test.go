@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -99,6 +102,42 @@ func TestF28WebhookThatChangesOurFields(t *testing.T) {
 			awaitGone(t, page)
 		})
 	}
+}
+
+// TestWebhookThatComesLater installs a webhook that changes a field of ours at every write, after the apply. The heal that follows an edit cannot revert
+// its value: a warning names the field and the webhook, and ends with the first heal after the webhook. Further edits ask nothing again.
+func TestWebhookThatComesLater(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	v := awaitReady(t, ns)
+	w := startWebhook(t, ns, true, func(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if !writesTo(r, "page") {
+			return nil
+		}
+		return patched(`[{"op":"add","path":"/data/greeting","value":"changed"}]`)
+	})
+	mark := auditMark(t)
+	require.NoError(t, mergePatch(page, `{"metadata":{"labels":{"team":"web"}}}`))
+	warning := []string{"ConfigMap " + ns + "/page", `data.greeting is "changed", and the manifest says "hello"`, "mutating webhook " + w.name}
+	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionWarnings, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWarned}, warning...)
+	awaitEvent(t, v, corev1.EventTypeWarning, "Warned", "Apply", warning...)
+	asked := func() requests { return operatorSince(t, mark).On("namespaces", ns, ns) }
+	require.Len(t, operatorSince(t, mark).On("configmaps", ns, "page").Writes(), 1)
+	before := len(asked())
+	require.NotZero(t, before, "the webhook may select the namespace by its labels")
+
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	requireTold(t, v, page, []string{"data.greeting"}, nil)
+	require.Len(t, asked(), before, "the same field is no news")
+
+	w.remove(t)
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine again"}}`))
+	awaitInOrder(t, ns, page)
+	await(t, func(c *assert.CollectT) {
+		require.Nil(c, meta.FindStatusCondition(getVidraResource(c, ns).Status.Conditions, v1alpha1.ConditionWarnings), "the heal has ended it")
+	})
 }
 
 // TestWebhookOfOthers has a webhook that changes a field of ours in the requests of other clients alone. The API server records no new owner: the heal names

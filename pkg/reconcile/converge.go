@@ -230,7 +230,7 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 	s.plan.Reports.Events = rest
 	now := len(rest) > noted || len(p.plan.Findings.PendingDrift) > 0 || s.plan.Read.Again || o.Problem != nil || o.Edits.Drift != nil || o.Entry == nil ||
 		!equality.Semantic.DeepEqual(before.Entry, o.Entry) || o.Edits.Additions != before.Edits.Additions ||
-		!slices.Equal(o.Remarks.Warnings, before.Remarks.Warnings)
+		!slices.Equal(o.Remarks.Warnings, before.Remarks.Warnings) || !slices.Equal(o.Remarks.Altered.Texts, before.Remarks.Altered.Texts)
 	switch {
 	case now:
 		return reverts, true, 0

@@ -16,17 +16,41 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 )
 
 // maxWebhooks is how many webhooks a message names.
 const maxWebhooks = 3
 
-// alteredBy names the possible writers of a changed value of the applied configuration: the mutating webhooks and policies that match
-// the object by their rules and selectors, or the API server, which stores the other form of the value; empty if all values are equal.
-func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstructured.Unstructured) string {
-	if len(desired.Differences(d.Unstructured(), live)) == 0 {
-		return ""
+// alteredIn returns the fields of an applied object that hold another value than the manifest says. A heal asks for their possible writers only where
+// other fields than before hold one, such as after the first write since a webhook was installed.
+func (a *Applier) alteredIn(ctx context.Context, k known, done *Result) plan.Altered {
+	d, live := k.task.Object, done.Applied.Live
+	heals, before := done.Task.Why == plan.WhyDrift, done.Task.Known.Remarks.Altered
+	switch {
+	case d.Rules.Ignored != nil: // not all of it was sent
+		return plan.Altered{}
+	case heals && k.expectedKnown && done.Applied.State.Digest == k.expected.Digest:
+		return before
 	}
+	sent := d.Unstructured()
+	differences := desired.Differences(sent, live)
+	paths := make([]string, len(differences))
+	for i := range differences {
+		paths[i] = differences[i].Path
+	}
+	switch {
+	case len(paths) == 0:
+		return plan.Altered{}
+	case heals && slices.Equal(paths, before.Paths):
+		return before
+	}
+	return plan.Altered{Paths: paths, Texts: desired.Altered(differences, a.alteredBy(ctx, d, live), sent, live, done.Shown)}
+}
+
+// alteredBy names the possible writers of a changed value of the applied configuration: the mutating webhooks and policies that match
+// the object by their rules and selectors, or the API server, which stores the other form of the value.
+func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstructured.Unstructured) string {
 	names, err := Mutating(ctx, a.Client, d.Key.GVR.Group, d.Key.GVR.Version, d.Key.GVR.Resource, live)
 	switch {
 	case err != nil:

@@ -56,10 +56,10 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 	began := time.Now()
 	p.run(ctx)
 	answered := time.Now()
-	if p.result.End == Applied && p.known.task.Object.Rules.Ignored == nil && p.known.task.Why != plan.WhyDrift { // a heal asks no dry run beside its apply
-		p.altered = a.alteredBy(ctx, p.known.task.Object, p.result.Applied.Live)
-	}
 	done = a.record(p, warnings.all())
+	if done.End == Applied {
+		done.Applied.Altered = a.alteredIn(ctx, k, &done)
+	}
 	if done.Began, done.Answered = began, answered; done.End == Failed && k.unmet() {
 		done.End = Unmet
 	}

@@ -46,8 +46,6 @@ type procedure struct {
 	result Result
 	// refused is the refusal of the change of an object that is replaced.
 	refused error
-	// altered names the possible writers of a changed value of the applied configuration; see [Applier.alteredBy].
-	altered string
 	api     *converting
 	// body is the applied configuration that is sent: without the ignored fields after their release.
 	body []byte

@@ -13,7 +13,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
-	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -64,8 +63,9 @@ type AppliedObject struct {
 	Aggregated *bool
 	// Kept are fields that the manifest dropped and that stay, because other field managers own them.
 	Kept []plan.KeptFields
-	// Warnings are warnings of the API server about the object, and fields that a webhook changed.
+	// Warnings are warnings of the API server about the object, and Altered are the fields that it stored with another value.
 	Warnings []string
+	Altered  plan.Altered
 }
 
 // RemainingAdditions are additions of users to an object that stay.
@@ -174,11 +174,6 @@ func (a *Applier) record(p *procedure, warnings []string) Result {
 		}
 		if len(change.Fields) == 0 && len(change.Reverted) == 0 {
 			change.Reverted = change.Added.Changes
-		}
-		if p.known.task.Object.Rules.Ignored == nil { // otherwise not all of it was sent
-			if differences := desired.Differences(p.known.task.Object.Unstructured(), live); len(differences) > 0 && p.altered != "" {
-				done.Applied.Warnings = append(done.Applied.Warnings, desired.Altered(differences, p.altered, p.known.task.Object.Unstructured(), live, done.Shown)...)
-			}
 		}
 	case Replaced, Failed:
 		if a.Settings.Watched {

@@ -103,11 +103,17 @@ type Departure struct {
 type Remarks struct {
 	// Warnings are the warnings of the API server about the object.
 	Warnings []string
+	// Altered are the fields that the last apply left with another value than the manifest says.
+	Altered Altered
 	// Known reports that this process has applied the object, or left it, so that the warnings about it in the status are outdated.
 	Known bool
 	// Kept are the fields that the manifest dropped and that other field managers keep.
 	Kept []KeptFields
 }
+
+// Altered are fields of an object that a webhook, a policy or the API server stored with another value than the manifest says, and the warnings about
+// them.
+type Altered struct{ Paths, Texts []string }
 
 // KeptFields are fields that the manifest dropped and that one other field manager keeps, and the warning about them.
 type KeptFields struct {

@@ -79,9 +79,9 @@ func (s *State) WarningProblems() []v1alpha1.Problem {
 	}
 	all := []v1alpha1.Problem{}
 	for _, o := range s.Objects.Manifest {
-		texts := o.Remarks.Warnings
+		texts := slices.Concat(o.Remarks.Warnings, o.Remarks.Altered.Texts)
 		for _, kept := range o.Remarks.Kept {
-			texts = append(slices.Clip(texts), kept.Text)
+			texts = append(texts, kept.Text)
 		}
 		for _, text := range texts {
 			all = append(all, object.ProblemOf(object.ProblemObject(o.Desired.GVK, o.ID), v1alpha1.ReasonWarned, display.Truncate(text, object.MaxReason), v1alpha1.ConditionWarnings))

@@ -301,12 +301,12 @@ func (p *Recorder) RecordWarnings(r apply.Result) {
 		return // it was not applied
 	}
 	o := r.Task.Known
-	// The answer to the same configuration is known, except after a restart; and an alteration of an object before its revert
-	// needs no second warning.
+	// The answer to the same configuration is known, except after a restart.
 	if r.Task.Why == plan.WhyNew || r.Task.Why == plan.WhyChanged {
 		o.Remarks = plan.Remarks{Known: true, Kept: r.Applied.Kept}
 	}
 	if len(r.Applied.Warnings) > 0 {
 		o.Remarks.Warnings = r.Applied.Warnings
 	}
+	o.Remarks.Altered = r.Applied.Altered
 }

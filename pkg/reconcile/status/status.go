@@ -111,9 +111,7 @@ func (p *Recorder) Conclusion(o *Outcome) {
 		o.origin.destination = s.Origin.Former
 	}
 	o.Unobserved = s.Objects.UnobservedObject()
-	if o.All { // a heal changes none
-		o.objects.warnings = withNearLimit(s.WarningProblems(), s.Remarks.NearLimit)
-	}
+	o.objects.warnings = withNearLimit(s.WarningProblems(), s.Remarks.NearLimit)
 	o.objects.problems, o.objects.unmatched = s.ObjectProblems(p.Plan.Findings.PendingDrift), s.Remarks.Unmatched
 	o.objects.unjudged = s.Inherited.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
 	o.spec.suspended, o.objects.waits, o.spec.wait = p.Plan.VR.Spec.Suspend, p.Plan.Findings.Waits, p.Plan.VR.Spec.Wait
