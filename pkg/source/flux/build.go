@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/fluxcd/pkg/envsubst/parse"
 	"github.com/fluxcd/pkg/kustomize"
@@ -136,8 +137,13 @@ func label(root, file string) string {
 	return filePrefix + path
 }
 
-// build returns the objects that kustomize makes of a directory, each with its place in the artifact.
+// building is held during a build: kustomize has the schemas of the process in common.
+var building sync.Mutex
+
+// build returns the objects that kustomize makes of a directory, each with its place in the artifact. One build at a time runs in a process.
 func build(root, dir string, k *v1alpha1.Kustomize, vars source.Variables) ([]source.Text, error) {
+	building.Lock()
+	defer building.Unlock()
 	secure, err := securefs.MakeFsOnDiskSecure(root)
 	if err != nil {
 		return nil, err
