@@ -90,6 +90,36 @@ func TestHealsWhileAPartIsBroken(t *testing.T) {
 	requireInOrder(t, ns, declared(t, ns, configMap("other", "again"))[0])
 }
 
+// TestHealsAfterARestartWhileAPartIsBroken: the applied manifest was kept. It is not parallel: it kills the operator.
+func TestHealsAfterARestartWhileAPartIsBroken(t *testing.T) {
+	ns := newNamespace(t)
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": configMap("other", "hello")}}
+	require.NoError(t, admin.Create(t.Context(), held))
+	manifest := configMap("page", "hello")
+	newVidraResource(t, ns, manifest, fromParts(partIn("ConfigMap", "parts", "m")))
+	awaitReady(t, ns)
+	page, other := declared(t, ns, manifest)[0], declared(t, ns, configMap("other", "hello"))[0]
+	require.NoError(t, mergePatch(held, `{"data":{"m":"a: ["}}`))
+	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid)
+	killOperator(t)
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	startOperator(t)
+	awaitInOrder(t, ns, page)
+	require.NoError(t, admin.Delete(t.Context(), held))
+	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable)
+	require.NoError(t, mergePatch(other, `{"data":{"greeting":"mine"}}`))
+	awaitInOrder(t, ns, page, other)
+
+	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Manifest = configMap("page", "bye") })
+	awaitNotReady(t, ns, v1alpha1.ReasonSourceUnavailable)
+	held.ResourceVersion, held.Data = "", map[string]string{"m": configMap("other", "again")}
+	require.NoError(t, admin.Create(t.Context(), held))
+	awaitReady(t, ns)
+	for _, obj := range declared(t, ns, manifests(configMap("page", "bye"), configMap("other", "again"))) {
+		requireInOrder(t, ns, obj)
+	}
+}
+
 // TestManifestsThatHoldEachOther refuses the second of two VidraResources that hold each
 // other, so that both can be deleted.
 func TestManifestsThatHoldEachOther(t *testing.T) {

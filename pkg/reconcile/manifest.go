@@ -249,7 +249,11 @@ func (p *pass) save(ctx context.Context, got desired.Parts) bool {
 // source is unreadable.
 func (p *pass) recall(ctx context.Context) {
 	s := p.state
-	if !source.HasArtifacts(p.plan.VR) || p.isUsable() || s.rollsBack(p.plan.VR) {
+	switch {
+	case p.isUsable() || s.rollsBack(p.plan.VR):
+		return
+	case !source.HasArtifacts(p.plan.VR):
+		p.recallApplied(ctx)
 		return
 	}
 	var texts iter.Seq[[]byte]
@@ -270,6 +274,17 @@ func (p *pass) recall(ctx context.Context) {
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Cannot read the manifest that was kept: edits are not reverted while a source cannot be read")
 	}
+}
+
+// recallApplied is recall for sources without artifacts: the manifest counts that has the configurations of the inventory, and is of the same spec.
+func (p *pass) recallApplied(ctx context.Context) {
+	s := p.state
+	if len(p.plan.VR.Spec.ManifestFrom) == 0 || s.plan.Status.ObservedGeneration != p.plan.VR.Generation || len(s.plan.Objects.Inventory()) == 0 || !p.loadKept(ctx, "") {
+		return
+	}
+	s.manifest.recalled = true
+	p.reconciler.related.named.Note(p.plan.VR, nil, s.identities(p.plan.VR))
+	s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
 }
 
 // awaitSources has the owner wait for unserved kinds of sources.

@@ -202,14 +202,15 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision st
 	return true
 }
 
-// loadKept stores the kept manifest in the state if it is the applied one. It is resolved and compared with the inventory before: another
-// manifest leaves the state as it is. If that is unknown, the new manifest is read, and all of it waits.
+// loadKept stores the kept manifest in the state if it is the applied one, and another one than that of the revision waiting, which is empty while a
+// source is unreadable. It is resolved and compared with the inventory before: another manifest leaves the state as it is. If that is unknown, the new
+// manifest is read, and all of it waits.
 func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 	var texts iter.Seq[[]byte]
 	var err error
 	p.state.lane.apart(func() { texts, err = p.reconciler.Secrets.Kept.Cached(ctx, p.plan.VR) })
 	if err != nil {
-		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot read the manifest that was kept: edits of objects that the waiting manifest changes are not reverted")
+		logf.FromContext(ctx).Error(object.WithoutValues(err, ownership.Disclosure{}), "Cannot read the manifest that was kept: edits are not reverted while a source cannot be read, and those of objects that a waiting manifest changes are not")
 		return false
 	}
 	for text := range texts {
