@@ -62,8 +62,9 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// localPort is the local end of a connection in an error of the network.
-var localPort = regexp.MustCompile(`\S+:\d+->`)
+// localPort is the local end of a connection in an error of the network, or the number of a stream in it.
+var localPort = regexp.MustCompile(`\S+:\d+->|stream ID \d+; |LastStreamID=\d+, `)
 
-// WithoutPort removes the local end of a connection from the text of an error. It differs each time, and repeated errors have equal texts.
+// WithoutPort removes the local end of a connection, and the number of its stream, from the text of an error. They differ each time, and repeated errors
+// have equal texts.
 func WithoutPort(text string) string { return localPort.ReplaceAllString(text, "") }

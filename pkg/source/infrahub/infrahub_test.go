@@ -2,6 +2,7 @@ package infrahub
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -359,4 +360,22 @@ func TestRepeatedTransportErrors(t *testing.T) {
 		return transportError("query", &url.URL{Scheme: "https", Host: "infrahub"}, &url.Error{Op: "Post", URL: "https://infrahub", Err: err}).Message
 	}
 	require.Equal(t, failure(41000), failure(41001))
+}
+
+// TestRepeatedStreamErrors: a server that ends the streams of one HTTP/2 connection has the same message for each of them.
+func TestRepeatedStreamErrors(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	c, err := New(Options{URL: server.URL, Credentials: Credentials{Token: "t"}, CA: ca})
+	require.NoError(t, err)
+	failure := func() string {
+		_, err := c.Artifacts(t.Context(), Query{Name: "q"})
+		require.ErrorContains(t, err, "INTERNAL_ERROR")
+		return err.Error()
+	}
+	require.Equal(t, failure(), failure())
 }
