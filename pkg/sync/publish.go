@@ -83,6 +83,9 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 		}
 	}
 	files, err := r.files(ctx, artifacts)
+	if len(r.result.artifacts.problems) > 0 {
+		r.result.removals.before = stillUnlisted(r.is.Status.PendingRemovals, artifacts)
+	}
 	if err != nil || len(r.result.artifacts.problems) > 0 || len(files) == 0 && before == (published{}) {
 		return err
 	}
@@ -117,6 +120,14 @@ func (r *run) publish(ctx context.Context, artifacts []infrahub.Artifact) error 
 	}
 	r.session.publication.id, r.session.publication.artifact = id, after
 	return nil
+}
+
+// stillUnlisted returns the published files whose removal waits since an earlier sync; nil if the server lists the artifact of one again.
+func stillUnlisted(waits *v1alpha1.PendingRemovals, artifacts []infrahub.Artifact) *v1alpha1.PendingRemovals {
+	if waits != nil && slices.ContainsFunc(artifacts, func(a infrahub.Artifact) bool { return slices.Contains(waits.Names, a.ID+fileSuffix) }) {
+		return nil
+	}
+	return waits
 }
 
 // archiveError is an error of the Secrets with the archives, without parts that may quote them.

@@ -167,10 +167,11 @@ type artifactResults struct {
 	problems        []v1alpha1.ArtifactProblem
 }
 
-// removalResults are the removals that wait, with the reason.
+// removalResults are the removals that wait, with the reason. before are those of published files that wait since an earlier sync: nothing is published while
+// an artifact has a problem.
 type removalResults struct {
-	pending *v1alpha1.PendingRemovals
-	why     string
+	pending, before *v1alpha1.PendingRemovals
+	why             string
 }
 
 // writtenNames are the names of VidraResources that were written.

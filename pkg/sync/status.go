@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,9 +52,7 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 		status.Checksums = status.Checksums[:min(len(status.Checksums), v1alpha1.MaxSyncChecksums)]
 		status.Problems = r.artifacts.problems[:min(len(r.artifacts.problems), v1alpha1.MaxSyncProblems)]
 		status.UnlistedProblems = count(len(r.artifacts.problems) - len(status.Problems))
-		if is.Spec.Publish == nil || len(r.artifacts.problems) == 0 { // else the files that would be gone are unknown, and those that waited do
-			status.PendingRemovals = r.removals.pending
-		}
+		status.PendingRemovals = cmp.Or(r.removals.pending, r.removals.before)
 		if r.revision != "" {
 			status.PublishedRevision = r.revision
 		}

@@ -834,23 +834,31 @@ func TestRepeatedSyncFailures(t *testing.T) {
 	require.Equal(t, is.Status, status(41001))
 }
 
-// TestRemovalsWaitDuringProblems: the removal of published files waits on while an artifact has a problem, so that a confirmation of it counts afterwards.
+// TestRemovalsWaitDuringProblems: the removal of published files waits on while an artifact has a problem, so that a confirmation of it counts afterwards. It
+// ends when the server lists the artifact of such a file again.
 func TestRemovalsWaitDuringProblems(t *testing.T) {
-	asked := &v1alpha1.PendingRemovals{Confirmation: "a-b", Count: 1}
-	broken := result{answered: true, artifacts: artifactResults{problems: []v1alpha1.ArtifactProblem{{ID: "1", Reason: v1alpha1.ArtifactUnavailable}}}}
+	asked := &v1alpha1.PendingRemovals{Confirmation: "a-b", Count: 2, Names: []string{"b.yaml", "c.yaml"}}
+	broken := infrahub.Artifact{ID: "a", Status: "Error"}
 	for name, tc := range map[string]struct {
-		reason  string
-		publish *v1alpha1.InfrahubSyncPublish
-		result  result
-		want    *v1alpha1.PendingRemovals
+		reason string
+		listed []infrahub.Artifact
+		want   *v1alpha1.PendingRemovals
 	}{
-		"Problem":        {"what is published, stays, and no file was compared with it", &v1alpha1.InfrahubSyncPublish{}, broken, asked},
-		"Listed":         {"the files are listed again", &v1alpha1.InfrahubSyncPublish{}, result{answered: true}, nil},
-		"VidraResources": {"they were compared with the artifacts, whatever their problems", nil, broken, nil},
+		"Problem": {"what is published, stays", []infrahub.Artifact{broken}, asked},
+		"Listed":  {"a confirmation from now on is of another removal", []infrahub.Artifact{broken, {ID: "c", Status: "Error"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is := &v1alpha1.InfrahubSync{Spec: v1alpha1.InfrahubSyncSpec{Publish: tc.publish}, Status: v1alpha1.InfrahubSyncStatus{PendingRemovals: asked}}
-			require.Equal(t, tc.want, conclude(is, tc.result, time.Time{}).PendingRemovals, tc.reason)
+			is := &v1alpha1.InfrahubSync{
+				Spec:   v1alpha1.InfrahubSyncSpec{Publish: &v1alpha1.InfrahubSyncPublish{Namespace: "flux-system"}},
+				Status: v1alpha1.InfrahubSyncStatus{PendingRemovals: asked},
+			}
+			r := &run{is: is, session: newSession("is"), reconciler: &Reconciler{API: fake.NewClientBuilder().Build(), Publication: &Publication{}}}
+			require.NoError(t, r.publish(t.Context(), tc.listed))
+			require.Len(t, r.result.artifacts.problems, len(tc.listed))
+			require.Equal(t, tc.want, conclude(is, r.result, time.Time{}).PendingRemovals, tc.reason)
 		})
 	}
+	is := &v1alpha1.InfrahubSync{Status: v1alpha1.InfrahubSyncStatus{PendingRemovals: asked}}
+	problems := artifactResults{problems: []v1alpha1.ArtifactProblem{{ID: "1", Reason: v1alpha1.ArtifactUnavailable}}}
+	require.Nil(t, conclude(is, result{answered: true, artifacts: problems}, time.Time{}).PendingRemovals, "VidraResources are compared with the artifacts, whatever their problems")
 }
