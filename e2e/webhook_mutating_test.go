@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -158,4 +160,28 @@ func TestWebhookOfOthers(t *testing.T) {
 	requireTold(t, v, page, []string{`reverted data.greeting to "hello"; "` + person + `" had set it to "changed"`}, nil)
 	awaitInOrder(t, ns, page)
 	require.Equal(t, person, getVidraResource(t, ns).Status.Drift.LastHeal.Manager)
+}
+
+// TestWriterOfALeftValue: the writer of a value that is not reverted is the client in whose request a webhook changed it, and not a client that changes another
+// field later.
+func TestWriterOfALeftValue(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"), withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}))
+	page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+	awaitReady(t, ns)
+	w := startWebhook(t, ns, true, func(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if !writesTo(r, "page") || r.UserInfo.Username == operatorUser {
+			return nil
+		}
+		return patched(`[{"op":"add","path":"/data/greeting","value":"changed"}]`)
+	})
+	require.NoError(t, mergePatch(page, `{"metadata":{"labels":{"team":"web"}}}`))
+	drifted := metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDriftDetected}
+	awaitCondition(t, ns, drifted, `data.greeting is "changed" and should be "hello", set by "`+person+`"`)
+	w.remove(t)
+	labels := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tier":"front"}}}`))
+	require.NoError(t, admin.Patch(t.Context(), page, labels, client.FieldOwner("labeler")))
+	reconcileNow(t, ns)
+	awaitCondition(t, ns, drifted, `set by "`+person+`"`)
 }

@@ -128,6 +128,19 @@ func Admitted(changes []Change, found *unstructured.Unstructured, manager string
 	return changes
 }
 
+// KeepWriters sets the writers of the changes that were found before with the same value: a client that has written since then did not set it. A shortened or
+// withheld value may be another one.
+func KeepWriters(changes, before []Change) {
+	for i := range changes {
+		c := &changes[i]
+		at := slices.IndexFunc(before, func(b Change) bool { return b.Kind == c.Kind && b.Path == c.Path && b.Value == c.Value })
+		if at >= 0 && c.Kind == Changed && c.Value != "" {
+			b := &before[at]
+			c.Manager, c.User, c.Operation, c.Subresource, c.Time = b.Manager, b.User, b.Operation, b.Subresource, b.Time
+		}
+	}
+}
+
 // managedFieldsPath is the path of a change of managedFields themselves.
 const managedFieldsPath = "metadata.managedFields"
 

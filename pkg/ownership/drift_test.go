@@ -439,3 +439,25 @@ func TestAdmitted(t *testing.T) {
 		})
 	}
 }
+
+// TestKeepWriters: the client that set a value that stays is its writer, also if another one writes later.
+func TestKeepWriters(t *testing.T) {
+	before := []Change{{Path: "spec.size", Kind: Changed, Value: "2", Manager: "editor", User: "alice"}, {Path: "spec.hidden", Kind: Changed, Withheld: true, Manager: "editor"}}
+	tests := map[string]struct {
+		reason string
+		now    Change
+		want   string
+	}{
+		"same":     {reason: "the value has stayed", now: Change{Path: "spec.size", Kind: Changed, Value: "2", Manager: "later"}, want: "editor"},
+		"other":    {reason: "it is a second edit", now: Change{Path: "spec.size", Kind: Changed, Value: "3", Manager: "later"}, want: "later"},
+		"withheld": {reason: "it may be a second edit", now: Change{Path: "spec.hidden", Kind: Changed, Withheld: true, Manager: "later"}, want: "later"},
+		"removed":  {reason: "the field is gone since", now: Change{Path: "spec.size", Kind: Removed, Manager: "later"}, want: "later"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			changes := []Change{tt.now}
+			KeepWriters(changes, before)
+			require.Equal(t, tt.want, changes[0].Manager, tt.reason)
+		})
+	}
+}

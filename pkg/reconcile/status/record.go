@@ -51,6 +51,9 @@ func (p *Recorder) recordObserved(r apply.Result) {
 	}
 	known := before != nil && !before.Unobserved
 	now := &plan.Drift{Decision: r.Task.Decision, Deleted: r.Task.Cause.Found == nil, Fields: r.Change.Fields, Unknown: r.Change.Unknown, Configuration: r.Task.Object.Configuration}
+	if known {
+		ownership.KeepWriters(now.Fields, before.Fields)
+	}
 	differs := !r.Task.Decision.Silent && (now.Deleted || len(now.Fields) > 0 || now.Unknown != "")
 	if o.Edits.Drift = now; differs || !o.Postponed() {
 		o.Problem = nil
