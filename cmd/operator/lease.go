@@ -64,8 +64,8 @@ type installationLock struct {
 	log          logr.Logger
 	// replica gets to know when the Lease is renewed, and when another replica holds it.
 	replica *replica
-	// shard is the part that the operator reconciles. Operators of other shards read it from the Lease.
-	shard v1alpha1.Shard
+	// shard is the part that the operator reconciles.
+	shard shardOfLease
 	// reviews asks for the rights of holders. account is the ServiceAccount of this operator, or empty.
 	reviews typedauthorizationv1.SubjectAccessReviewInterface
 	account string
@@ -77,13 +77,13 @@ type installationLock struct {
 	held heldLease
 	// unwatched is whether the last request to watch the Lease failed.
 	unwatched bool
-	// selector is the write of the label selector of the shard.
-	selector selectorWrite
 }
 
-// selectorWrite is the write of the label selector of a shard to its Lease, which is repeated until it succeeds.
-type selectorWrite struct {
-	written bool
+// shardOfLease is a shard, and the write of its label selector to its Lease, from which operators of other shards read it. It is repeated until it
+// succeeds.
+type shardOfLease struct {
+	selector v1alpha1.Shard
+	written  bool
 	// backoff spaces the attempts, and due is the time of the next one.
 	backoff wait.Backoff
 	due     time.Time
@@ -123,7 +123,7 @@ func newInstallationLock(config *rest.Config, o options, r *replica, log logr.Lo
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identityOf(host, string(uuid.NewUUID()), account)},
 		},
-		watches: watches.Leases(namespace), reviews: reviews.SubjectAccessReviews(), account: account, installation: o.installation, shard: o.shard, log: log, replica: r,
+		watches: watches.Leases(namespace), reviews: reviews.SubjectAccessReviews(), account: account, installation: o.installation, shard: shardOfLease{selector: o.shard}, log: log, replica: r,
 		seen: map[string]heldLease{},
 	}, nil
 }
@@ -168,27 +168,27 @@ func (l *installationLock) acquire(ctx context.Context, record resourcelock.Lead
 	}
 	l.replica.fence.renew(sent)
 	l.leads.Store(true)
-	l.selector = selectorWrite{backoff: selectorBackoff} // the Lease may be a new one
+	l.shard = shardOfLease{selector: l.shard.selector, backoff: selectorBackoff} // the Lease may be a new one
 	l.writeSelector(ctx)
 	return nil
 }
 
 // writeSelector writes the label selector of the shard to the Lease, if that is due. Without it, no VidraResource is reported as unselected.
 func (l *installationLock) writeSelector(ctx context.Context) {
-	if l.shard == "" || l.selector.written || time.Now().Before(l.selector.due) {
+	if l.shard.selector == "" || l.shard.written || time.Now().Before(l.shard.due) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, selectorTimeout)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{selectorAnnotation: string(l.shard)}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{selectorAnnotation: string(l.shard.selector)}}})
 	if err == nil {
 		_, err = l.Client.Leases(l.LeaseMeta.Namespace).Patch(ctx, l.LeaseMeta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if err == nil {
 		_, _, err = l.LeaseLock.Get(ctx) // the next renewal is of this version
 	}
-	if l.selector.written = err == nil; err != nil {
-		l.selector.due = time.Now().Add(l.selector.backoff.Step())
+	if l.shard.written = err == nil; err != nil {
+		l.shard.due = time.Now().Add(l.shard.backoff.Step())
 		l.log.Info("Cannot write the label selector of the shard to its Lease: no VidraResource is reported as unselected until a later attempt succeeds", "error", err.Error())
 	}
 }

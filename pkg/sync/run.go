@@ -36,10 +36,15 @@ type run struct {
 	result result
 	faults int
 
-	// asking guards asked and changed: the last question whether the InfrahubSync is as the sync began with it, and its answer.
-	asking  gosync.Mutex
-	asked   time.Time
-	changed error
+	// asked is the last question whether the InfrahubSync is as the sync began with it.
+	asked question
+}
+
+// question is a question to the API server, and its answer.
+type question struct {
+	mu     gosync.Mutex
+	at     time.Time
+	answer error
 }
 
 // unchangedFor is how long an answer of unchanged counts.
@@ -51,12 +56,12 @@ var errChanged = errors.New("the InfrahubSync was changed or deleted since the s
 // unchanged fails unless the API server has the InfrahubSync as the sync began with it. It precedes each write: a deletion may follow from a spec that a
 // user has taken back, and the garbage collector deletes a VidraResource that refers to an InfrahubSync that is gone.
 func (r *run) unchanged(ctx context.Context) error {
-	r.asking.Lock()
-	defer r.asking.Unlock()
-	if now := time.Now(); r.asked.IsZero() || now.Sub(r.asked) > unchangedFor {
-		r.changed, r.asked = r.compare(ctx), now
+	r.asked.mu.Lock()
+	defer r.asked.mu.Unlock()
+	if now := time.Now(); r.asked.at.IsZero() || now.Sub(r.asked.at) > unchangedFor {
+		r.asked.answer, r.asked.at = r.compare(ctx), now
 	}
-	return r.changed
+	return r.asked.answer
 }
 
 // compare compares the InfrahubSync with its state at the API server.
