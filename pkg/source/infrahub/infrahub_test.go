@@ -377,5 +377,6 @@ func TestRepeatedStreamErrors(t *testing.T) {
 		require.ErrorContains(t, err, "INTERNAL_ERROR")
 		return err.Error()
 	}
-	require.Equal(t, failure(), failure())
+	first := failure()
+	require.Equal(t, first, failure())
 }
