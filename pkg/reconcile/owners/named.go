@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -359,13 +360,11 @@ func ofRevision(vr *v1alpha1.VidraResource) (has func(object.Identity) bool, err
 	if !vr.IsReady() || len(vr.Status.ManagedResources) != int(vr.Status.Objects) {
 		return func(object.Identity) bool { return false }, fmt.Errorf("VidraResource %s applies revision %d (spec.revision.to), and is not Ready", vr.Name, vr.RevisionTo())
 	}
-	return manifest{objects: hashes(func(yield func(object.Identity) bool) {
-		for i := range vr.Status.ManagedResources {
-			if !yield(object.IdentityOf(&vr.Status.ManagedResources[i])) {
-				return
-			}
-		}
-	})}.has, nil
+	ids := make(sets.Set[object.Identity], len(vr.Status.ManagedResources))
+	for i := range vr.Status.ManagedResources {
+		ids.Insert(object.IdentityOf(&vr.Status.ManagedResources[i]))
+	}
+	return ids.Has, nil
 }
 
 // partsOf returns the parts of the manifest of a VidraResource.
