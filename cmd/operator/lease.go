@@ -138,13 +138,14 @@ func (l *installationLock) Update(ctx context.Context, record resourcelock.Leade
 	if l.leads.Load() || record.HolderIdentity == "" {
 		sent := time.Now()
 		err := l.LeaseLock.Update(ctx, record)
-		if err == nil {
-			l.replica.fence.renew(sent)
+		if err != nil {
+			return err
 		}
-		if err == nil && l.leads.Load() && record.HolderIdentity != "" {
+		l.replica.fence.renew(sent)
+		if l.leads.Load() && record.HolderIdentity != "" {
 			l.writeSelector(ctx)
 		}
-		return err
+		return nil
 	}
 	return l.acquire(ctx, record, l.LeaseLock.Update)
 }

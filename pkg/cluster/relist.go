@@ -57,12 +57,13 @@ func NewRelister() *Relister { return &Relister{epoch: 1, streams: map[string]*i
 // Wrap returns a transport whose informers the Relister has list again.
 func (r *Relister) Wrap(next http.RoundTripper) http.RoundTripper { return relistTransport{r, next} }
 
-// Watches reports whether a WATCH of whole objects is open whose path ends with a path.
+// Watches reports an open WATCH of whole objects at a path, which may have a prefix.
 func (r *Relister) Watches(path, labelSelector string) bool {
+	wanted := informerKeyOf(path, labelSelector, "", wholeObjects)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, s := range r.streams {
-		if len(s.open) > 0 && strings.HasSuffix(key, informerKeyOf(path, labelSelector, "", wholeObjects)) {
+		if len(s.open) > 0 && strings.HasSuffix(key, wanted) {
 			return true
 		}
 	}
@@ -297,7 +298,7 @@ func informerKey(request *http.Request) string {
 	return informerKeyOf(request.URL.Path, query.Get("labelSelector"), query.Get("fieldSelector"), form)
 }
 
-// wholeObjects is the form of an informer whose objects are more than metadata.
+// wholeObjects is the form of an informer of whole objects, beside the form of metadata.
 const wholeObjects = "object"
 
 func informerKeyOf(path, labelSelector, fieldSelector, form string) string {
