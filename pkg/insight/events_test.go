@@ -110,7 +110,7 @@ func TestObjectName(t *testing.T) {
 	}
 }
 
-// TestEventsOfOneObject: the kind, namespace and name are those of one object, also where an Event is about several.
+// TestEventsOfOneObject: kind, namespace and name belong to one object, also of an Event about several.
 func TestEventsOfOneObject(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}})
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)

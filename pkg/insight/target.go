@@ -230,8 +230,8 @@ func (s *subject) get(ctx context.Context) (absent bool, err error) {
 	return false, nil
 }
 
-// inVersionOfOwner sets the version of the object to the one in which its first owner applies it, whose fields may have other names in other
-// versions. It reports whether that is another version.
+// inVersionOfOwner sets the version of the object to the version of its first owner's manifest: fields may have other names in other versions. It
+// reports a change of the version.
 func (s *subject) inVersionOfOwner() bool {
 	for _, vr := range s.owners {
 		entry := owners.EntryOf(vr, s.id)
@@ -311,8 +311,8 @@ func (s *subject) appliedBy(vr *v1alpha1.VidraResource) bool {
 	return slices.Contains(ownership.Managers(s.live, by.Manager), by.Manager)
 }
 
-// isAppliedBy reports whether an entry of managedFields, by its manager and operation, is that of an owner, or of a VidraResource that may
-// not be read. Other clients may have such a name, too.
+// isAppliedBy reports whether an entry of managedFields, by its manager and operation, belongs to an owner, or to a VidraResource without the
+// right to read it. Other clients may have such a name, too.
 func (s *subject) isAppliedBy(manager, operation string) bool {
 	if operation != string(metav1.ManagedFieldsOperationApply) || !strings.HasPrefix(manager, v1alpha1.FieldManagerPrefix) {
 		return false

@@ -128,8 +128,8 @@ func Admitted(changes []Change, found *unstructured.Unstructured, manager string
 	return changes
 }
 
-// KeepWriters sets the writers of the changes that were found before with the same value: a client that has written since then did not set it. A shortened or
-// withheld value may be another one.
+// KeepWriters sets the writers of the changes that were found before with the same value: later writers left it as it was. A shortened or withheld value
+// may be another one.
 func KeepWriters(changes, before []Change) {
 	for i := range changes {
 		c := &changes[i]

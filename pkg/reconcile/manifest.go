@@ -276,7 +276,7 @@ func (p *pass) recall(ctx context.Context) {
 	}
 }
 
-// recallApplied is recall for sources without artifacts: the manifest counts that has the configurations of the inventory, and is of the same spec.
+// recallApplied is recall for sources without artifacts, with the kept manifest of the same spec that has the configurations of the inventory.
 func (p *pass) recallApplied(ctx context.Context) {
 	s := p.state
 	if len(p.plan.VR.Spec.ManifestFrom) == 0 || s.plan.Status.ObservedGeneration != p.plan.VR.Generation || len(s.plan.Objects.Inventory()) == 0 || !p.loadKept(ctx, "") {

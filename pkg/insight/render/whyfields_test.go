@@ -71,7 +71,7 @@ The policy stamp has Vidra name the user (docs/policies.md). The audit log of th
 	require.Equal(t, "60s ago   3 times   "+edited.Note+"\n", text(false, stamped))
 }
 
-// TestRemarksOnOwners: the title says of edits what the operator does about them.
+// TestRemarksOnOwners: the title agrees with the handling of edits by the operator.
 func TestRemarksOnOwners(t *testing.T) {
 	tests := map[string]struct {
 		reason string

@@ -28,7 +28,7 @@ func Do(limit, n int, do func(i int)) {
 	caught.Raise()
 }
 
-// DoByKey calls do for 0 to n-1, limit of each key at a time: a key whose calls stall holds up no other key.
+// DoByKey calls do for 0 to n-1, limit of each key at a time: a stalled key holds up no other one.
 func DoByKey[K comparable](limit, n int, keyOf func(i int) K, do func(i int)) {
 	var keys [][]int
 	place := map[K]int{}

@@ -42,7 +42,7 @@ const (
 // after it.
 type procedure struct {
 	known known
-	// result is what the steps know of it; record adds the rest.
+	// result is the result, as far as the steps know it; record adds the rest.
 	result Result
 	// refused is the refusal of the change of an object that is replaced.
 	refused error
