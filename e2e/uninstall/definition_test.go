@@ -21,9 +21,13 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// definition is the CustomResourceDefinition of VidraResources.
+// definition is the CustomResourceDefinition of VidraResources, and syncDefinition the one of InfrahubSyncs.
 func definition() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "vidraresources.infrahub.operators.com"}}
+}
+
+func syncDefinition() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "infrahubsyncs.infrahub.operators.com"}}
 }
 
 // install installs Vidra and starts an operator, which ends with the test.
@@ -66,7 +70,7 @@ func TestDefinitionIsDeleted(t *testing.T) {
 		cluster.AwaitReady(t, ns)
 		uids[ns] = cluster.Get(t, page(ns)).GetUID()
 	}
-	withoutPolicy(t)
+	withoutPolicy(t, "vidra-definition-deletion", definition())
 	require.NoError(t, admin.Delete(t.Context(), definition()))
 	for _, ns := range []string{kept, changed} {
 		v := cluster.AwaitNotReady(t, ns, v1alpha1.ReasonDeletionSuspended,
@@ -100,14 +104,65 @@ func TestDefinitionIsDeleted(t *testing.T) {
 	cluster.AwaitGone(t, definition())
 }
 
-// withoutPolicy removes the policy that denies the deletion of the CustomResourceDefinition, as a client may that deletes all of
+// TestDefinitionOfInfrahubSyncsIsDeleted deletes the CustomResourceDefinition of InfrahubSyncs, so that the garbage collector deletes their VidraResources:
+// the objects stay, also after it is installed again.
+func TestDefinitionOfInfrahubSyncsIsDeleted(t *testing.T) {
+	install(t)
+	released, removed, deleted := cluster.NewNamespace(t), cluster.NewNamespace(t), cluster.NewNamespace(t)
+	uids := map[string]types.UID{}
+	create := func(ns string) {
+		t.Helper()
+		is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: v1alpha1.InfrahubSyncSpec{
+			Suspend: true,
+			Source:  v1alpha1.InfrahubSyncSource{InfrahubAPIURL: "https://infrahub.example", ArtifactName: "web", TargetBranch: "main"},
+		}}
+		suite.Await(t, func(c *assert.CollectT) { require.NoError(c, admin.Create(t.Context(), is)) }) // the discovery of the client may be behind
+		vr := vidraResource(ns)
+		vr.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(is, v1alpha1.GroupVersion.WithKind(v1alpha1.SyncKind))}
+		require.NoError(t, admin.Create(t.Context(), vr))
+		cluster.AwaitReady(t, ns)
+		uids[ns] = cluster.Get(t, page(ns)).GetUID()
+	}
+	for _, ns := range []string{released, removed, deleted} {
+		create(ns)
+	}
+	require.NoError(t, admin.Delete(t.Context(), &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: deleted}}))
+	cluster.AwaitGone(t, page(deleted)) // the garbage collector watches InfrahubSyncs from now on
+	cluster.AwaitGone(t, vidraResource(deleted))
+
+	withoutPolicy(t, "vidra-sync-definition-deletion", syncDefinition())
+	require.NoError(t, admin.Delete(t.Context(), syncDefinition()))
+	cluster.AwaitGone(t, syncDefinition())
+	for _, ns := range []string{released, removed} {
+		cluster.AwaitNotReady(t, ns, v1alpha1.ReasonDeletionSuspended, "CustomResourceDefinition "+syncDefinition().Name+" is being deleted",
+			"spec.deletionPolicy to Orphan", v1alpha1.AllowDeletionAnnotation)
+	}
+
+	require.NoError(t, env.Install(t.Context()))
+	require.NoError(t, cluster.MergePatch(vidraResource(released), `{"spec":{"deletionPolicy":"Orphan"}}`))
+	cluster.AwaitGone(t, vidraResource(released))
+	time.Sleep(2 * definitionRecheck)
+	for _, ns := range []string{released, removed} {
+		require.Equal(t, uids[ns], cluster.Get(t, page(ns)).GetUID())
+	}
+
+	require.NoError(t, cluster.MergePatch(syncDefinition(), `{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.AllowDeletionAnnotation))
+	require.NoError(t, cluster.MergePatch(vidraResource(removed), `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.ReconcileRequestedAtAnnotation))
+	cluster.AwaitGone(t, page(removed))
+	cluster.AwaitGone(t, vidraResource(removed))
+}
+
+// definitionRecheck is the time between two reads of a CustomResourceDefinition that is absent.
+const definitionRecheck = 10 * time.Second
+
+// withoutPolicy removes the policy that denies the deletion of a CustomResourceDefinition, as a client may that deletes all of
 // Vidra.
-func withoutPolicy(t *testing.T) {
+func withoutPolicy(t *testing.T, policy string, definition *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "vidra-definition-deletion"}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy}}
 	require.NoError(t, admin.Delete(t.Context(), binding))
 	suite.Await(t, func(c *assert.CollectT) {
-		require.NoError(c, admin.Delete(t.Context(), definition(), client.DryRunAll))
+		require.NoError(c, admin.Delete(t.Context(), definition, client.DryRunAll))
 	})
 }
 

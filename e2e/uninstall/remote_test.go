@@ -54,7 +54,7 @@ func TestDefinitionIsDeletedWithRemoteObjects(t *testing.T) {
 		require.NoError(t, admin.Create(t.Context(), v))
 		cluster.AwaitReady(t, v.Name)
 	}
-	withoutPolicy(t)
+	withoutPolicy(t, "vidra-definition-deletion", definition())
 	require.NoError(t, operator.Stop(10*time.Second))
 	for _, v := range all {
 		require.NoError(t, admin.Status().Patch(t.Context(), cluster.GetVidraResource(t, v.Name),

@@ -46,9 +46,9 @@ type Reconciler struct {
 	related relations
 	bounds  bounds
 	// states are the states of the VidraResources.
-	states     ownerStates
-	caughtUp   catchUp
-	definition definitionState
+	states      ownerStates
+	caughtUp    catchUp
+	definitions definitionReads
 }
 
 // Clients are clients of the cluster that has the VidraResources.

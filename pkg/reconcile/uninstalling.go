@@ -10,49 +10,90 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// ownDefinition is the CustomResourceDefinition of VidraResources.
-const ownDefinition = "vidraresources.infrahub.operators.com"
+// ownDefinition and syncDefinition are the CustomResourceDefinitions of VidraResources and of InfrahubSyncs.
+const (
+	ownDefinition  = "vidraresources.infrahub.operators.com"
+	syncDefinition = "infrahubsyncs.infrahub.operators.com"
+)
 
-// definitionRecheck is the time between two reads of the CustomResourceDefinition while it is being deleted.
-const definitionRecheck = 10 * time.Second
+// definitionRecheck is the time between two reads of a CustomResourceDefinition while it is being deleted, or absent. collectionTime bounds the time in which
+// the garbage collector, whose longest backoff is 1,000 s, deletes the VidraResources of a deleted InfrahubSync once its kind is served again.
+const (
+	definitionRecheck = 10 * time.Second
+	collectionTime    = 30 * time.Minute
+)
 
-// definitionState is the last read of the CustomResourceDefinition of VidraResources. It is safe for concurrent use.
-type definitionState struct {
-	// mu guards the fields below.
-	mu       sync.Mutex
-	began    time.Time
-	deleting bool
+// definitionReads are the last reads of CustomResourceDefinitions by name. It is safe for concurrent use.
+type definitionReads struct {
+	// mu guards last.
+	mu   sync.Mutex
+	last map[string]definitionRead
 }
 
-// beingDeleted reports whether the CustomResourceDefinition is being deleted, as of since or later. The annotation
-// v1alpha1.AllowDeletionAnnotation on it makes its deletion one of all VidraResources and of their objects.
-func (d *definitionState) beingDeleted(ctx context.Context, api metadata.Interface, since time.Time) (bool, error) {
+// definitionRead is a CustomResourceDefinition, nil if absent, and the time at which the read began.
+type definitionRead struct {
+	began time.Time
+	live  *metav1.PartialObjectMetadata
+}
+
+// deleted reports whether a CustomResourceDefinition, as of since or later, may have been deleted with the deletion of a VidraResource as a consequence.
+func (d *definitionReads) deleted(ctx context.Context, api metadata.Interface, name string, vr *v1alpha1.VidraResource, since time.Time) (bool, error) {
 	d.mu.Lock()
-	began, deleting := d.began, d.deleting
+	last := d.last[name]
 	d.mu.Unlock()
-	if began.After(since) && (!deleting || time.Since(began) < definitionRecheck) {
-		return deleting, nil
+	if last.began.After(since) && (!deletes(last.live, vr) || time.Since(last.began) < definitionRecheck) {
+		return deletes(last.live, vr), nil
 	}
-	began = time.Now()
-	definition, err := api.Resource(cluster.Definitions).Get(ctx, ownDefinition, metav1.GetOptions{})
-	if err != nil {
-		return false, fmt.Errorf("read CustomResourceDefinition %s: %w", ownDefinition, err)
+	last.began = time.Now()
+	live, err := api.Resource(cluster.Definitions).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case object.IsAbsent(err, name):
+		live = nil
+	case err != nil:
+		return false, fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
 	}
-	deleting = definition.DeletionTimestamp != nil && definition.Annotations[v1alpha1.AllowDeletionAnnotation] != "true"
+	last.live = live
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.began, d.deleting = began, deleting
-	return deleting, nil
+	if d.last == nil {
+		d.last = map[string]definitionRead{}
+	}
+	d.last[name] = last
+	return deletes(live, vr), nil
+}
+
+// definitionsOf returns the CustomResourceDefinitions whose deletion deletes the VidraResource: of InfrahubSyncs, by the garbage collector.
+func definitionsOf(vr *v1alpha1.VidraResource) []string {
+	names := []string{ownDefinition}
+	if c := metav1.GetControllerOf(vr); c != nil && schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.SyncKind).GroupKind() {
+		names = append(names, syncDefinition)
+	}
+	return names
+}
+
+// deletes reports whether the deletion of a VidraResource may be a consequence of the deletion of a CustomResourceDefinition: it is absent, is being
+// deleted, or was created again. The annotation v1alpha1.AllowDeletionAnnotation on it permits the consequence.
+func deletes(definition *metav1.PartialObjectMetadata, vr *v1alpha1.VidraResource) bool {
+	switch {
+	case definition == nil:
+		return true
+	case definition.Annotations[v1alpha1.AllowDeletionAnnotation] == "true":
+		return false
+	}
+	created := definition.CreationTimestamp.Time
+	return definition.DeletionTimestamp != nil || created.After(vr.CreationTimestamp.Time) && vr.DeletionTimestamp.Time.Before(created.Add(collectionTime))
 }
 
 // uninstalling returns the sign that the deletion of the VidraResource is a consequence of the deletion of Vidra itself, or empty:
@@ -64,16 +105,20 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	if p.state.deletion.seen.IsZero() {
 		p.state.deletion.seen = p.plan.Now
 	}
-	var deleting bool
-	var err error
-	seen := p.state.deletion.seen
-	p.state.lane.apart(func() { deleting, err = p.reconciler.definition.beingDeleted(ctx, p.reconciler.Clients.Metadata, seen) })
-	switch {
-	case err != nil:
-		return fmt.Sprintf("it is not known whether its CustomResourceDefinition is being deleted, too: %v", err)
-	case deleting:
-		return fmt.Sprintf("its CustomResourceDefinition %s is being deleted, too: to leave them in place, set spec.deletionPolicy to Orphan; "+
-			"to remove them, annotate the CustomResourceDefinition with %s=true", ownDefinition, v1alpha1.AllowDeletionAnnotation)
+	for _, name := range definitionsOf(p.plan.VR) {
+		var deleted bool
+		var err error
+		seen := p.state.deletion.seen
+		p.state.lane.apart(func() {
+			deleted, err = p.reconciler.definitions.deleted(ctx, p.reconciler.Clients.Metadata, name, p.plan.VR, seen)
+		})
+		switch {
+		case err != nil:
+			return fmt.Sprintf("it is not known whether the CustomResourceDefinition %s is being deleted, too: %v", name, err)
+		case deleted:
+			return fmt.Sprintf("the CustomResourceDefinition %s is being deleted, or was deleted with it: to leave them in place, set spec.deletionPolicy to Orphan; "+
+				"to remove them, annotate the CustomResourceDefinition with %s=true", name, v1alpha1.AllowDeletionAnnotation)
+		}
 	}
 	switch goes, err := p.ownNamespaceGoes(ctx); {
 	case err != nil:

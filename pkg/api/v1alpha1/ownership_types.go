@@ -12,8 +12,8 @@ const (
 	// spec.force does not delete it either.
 	KeepAnnotation = "vidraresource.infrahub.operators.com/keep"
 
-	// AllowDeletionAnnotation on the CustomResourceDefinition of VidraResources, with the value "true", makes the deletion
-	// of the CustomResourceDefinition the deletion of all VidraResources and of their objects. Without it, they stay.
+	// AllowDeletionAnnotation on the CustomResourceDefinition of VidraResources, or of InfrahubSyncs, with the value "true", makes the deletion
+	// of the CustomResourceDefinition the deletion of all VidraResources, or of those of InfrahubSyncs, and of their objects. Without it, the objects stay.
 	AllowDeletionAnnotation = "infrahub.operators.com/allow-deletion"
 
 	// RunOnceAnnotation on an object in a manifest, with the value "true", has Vidra create the object once: after
