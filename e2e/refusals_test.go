@@ -89,6 +89,15 @@ var refusals = map[string]struct {
 		t.Helper()
 		grant(t, ns, "powerless", "configmaps")
 	}},
+	"RoleAboveItsAccount": {v1alpha1.ReasonApplyFailed, func(t *testing.T, ns string) {
+		t.Helper()
+		newAccount(t, ns, "deployer", "roles")
+		newVidraResource(t, ns, "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: reader}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]\n", as("deployer"))
+		awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "attempting to grant RBAC permissions not currently held")
+	}, func(t *testing.T, ns string) {
+		t.Helper()
+		cluster.GrantRule(t, ns, "deployer", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}})
+	}},
 	"HoldsNeeded": {v1alpha1.ReasonDeletionBlocked, func(t *testing.T, ns string) {
 		t.Helper()
 		newVidraResource(t, ns, manifests(namespaceOf(ns+"-in"), pageIn(ns+"-in", "page", "hello")))

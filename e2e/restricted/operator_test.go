@@ -134,6 +134,38 @@ func TestNamespaceNeedsTheLabel(t *testing.T) {
 	await(t, func(c *assert.CollectT) { require.Empty(c, mine.says(c, "page")) }, "it is removed then")
 }
 
+// TestImpersonationIsGranted: a refused object without a namespace is applied when the namespace of the account allows Vidra to act as it, long
+// before the next resync. Its last attempt before that is one of the backoff.
+func TestImpersonationIsGranted(t *testing.T) {
+	t.Parallel()
+	late := newOutsider(t, "late")
+	late.label(t, `"allowed"`)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: late.namespace}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"get", "create", "patch", "delete"},
+	}}}
+	require.NoError(t, admin.Create(t.Context(), role))
+	bind(t, "", "ClusterRole", role.Name, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: late.namespace, Name: account})
+	v := late.resource("role")
+	v.Spec.Manifest = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + late.namespace + "-made}\n"
+	require.NoError(t, admin.Create(t.Context(), v))
+	remove(t, v)
+	awaitNotReady(t, v.Name, v1alpha1.ReasonApplyFailed, "cannot impersonate")
+	requests := func(mark testenv.AuditMark) int {
+		return len(cluster.ByOperator(t, mark).Only(func(r suite.Request) bool { return r.Name == late.namespace+"-made" }))
+	}
+	mark, since := cluster.AuditMark(t), time.Now()
+	require.Eventually(t, func() bool {
+		if requests(mark) > 0 {
+			mark, since = cluster.AuditMark(t), time.Now()
+		}
+		return time.Since(since) > 25*time.Second
+	}, 2*suite.Patience, time.Second, "refused requests without end")
+	bind(t, late.namespace, "ClusterRole", "vidra-impersonation", rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Namespace: testenv.OperatorNamespace, Name: testenv.OperatorServiceAccount,
+	})
+	awaitReady(t, v.Name)
+}
+
 // TestTenantCannotSetTheLabel: the admin of a namespace cannot label it, nor can Vidra, in
 // whose name a manifest might try to; a RoleBinding of their own does not replace the label.
 func TestTenantCannotSetTheLabel(t *testing.T) {

@@ -27,16 +27,7 @@ const (
 
 // rolesOf returns the roles and bindings of a right.
 func rolesOf(right access.Right) []metawatch.Key {
-	keys := []metawatch.Key{
-		{Cluster: right.Subject.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterroles")},
-		{Cluster: right.Subject.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")},
-	}
-	if right.Namespace != "" {
-		keys = append(keys,
-			metawatch.Key{Cluster: right.Subject.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("roles"), Namespace: right.Namespace},
-			metawatch.Key{Cluster: right.Subject.Cluster, GVR: rbacv1.SchemeGroupVersion.WithResource("rolebindings"), Namespace: right.Namespace})
-	}
-	return keys
+	return metawatch.Roles(right.Subject.Cluster, right.Namespaces()...)
 }
 
 // rolesWatched reports whether all roles and bindings of a right are watched.
@@ -59,9 +50,7 @@ func (r *Reconciler) watchedObstacles() *metawatch.Watches {
 
 // obstacleChanged retries refused writes after a change of an object that they depended on.
 func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
-	if r.recheckRights(key) {
-		return
-	}
+	r.recheckRights(key)
 	for _, owner := range r.Watching.obstacles.Owners(key) {
 		delay := obstacleChangeDelay
 		if s := r.states.of(owner); existence && s != nil && s.soon.TryAccept() {
@@ -71,13 +60,11 @@ func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	}
 }
 
-// recheckRights asks for the missing rights of roles and bindings, after a change or the end of their watch. It reports whether the key has such.
-func (r *Reconciler) recheckRights(key metawatch.Key) bool {
-	if key.GVR.Group != rbacv1.GroupName {
-		return false
+// recheckRights asks for the missing rights of roles and bindings, after a change or the end of their watch.
+func (r *Reconciler) recheckRights(key metawatch.Key) {
+	if key.GVR.Group == rbacv1.GroupName {
+		r.Watching.grants.Recheck(key.Cluster, key.Namespace)
 	}
-	r.Watching.grants.Recheck(key.Cluster, key.Namespace)
-	return true
 }
 
 // awaitRefused enqueues the VidraResource at the end of refusals; missing are the rights whose roles are watched, too.

@@ -20,7 +20,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
-	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/tracing"
 	"github.com/vidra-operator/vidra/pkg/source"
@@ -53,7 +52,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	named.Cache, named.API, named.Metadata, named.Sources, named.Parts = r.Clients.Client, r.Clients.API, r.Clients.Metadata, &r.Watching.sources, r.partsOf
 	r.Watching.grants = access.NewGrants(r.granted, r.rolesWatched)
 	r.Watching.obstacles.Max, r.Watching.obstacles.Changed = maxWatchedObstacles, r.obstacleChanged
-	r.Watching.obstacles.Ended = func(key metawatch.Key) { r.recheckRights(key) }
+	r.Watching.obstacles.Ended = r.recheckRights
 	if err := errors.Join(mgr.Add(&r.Watching.sources), mgr.Add(&r.Watching.obstacles), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}

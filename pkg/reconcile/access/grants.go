@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -73,6 +74,11 @@ func (s Subject) Right(key trigger.ObjectKey, verb string) Right {
 	return right
 }
 
+// Namespaces returns the namespaces whose roles and bindings may grant the right, or the right to ask for it as its subject. Empty is no namespace.
+func (r Right) Namespaces() []string {
+	return slices.Compact([]string{r.Subject.accountNamespace(), r.Namespace})
+}
+
 // Allowed reports whether the subject of a client has a right.
 func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
@@ -84,7 +90,7 @@ func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, 
 func AllowedTo(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	namespace, _, _ := strings.Cut(strings.TrimPrefix(right.Subject.User, accountPrefix), ":")
+	namespace := right.Subject.accountNamespace()
 	return ask(ctx, client, subjectReviews, right, &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -92,6 +98,12 @@ func AllowedTo(ctx context.Context, client dynamic.Interface, right Right) (bool
 			ResourceAttributes: &right.ResourceAttributes,
 		},
 	})
+}
+
+// accountNamespace returns the namespace of the ServiceAccount that Vidra impersonates; empty if it acts as itself.
+func (s Subject) accountNamespace() string {
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(s.User, accountPrefix), ":")
+	return namespace
 }
 
 // Refused are the rights that may have been missing if a request failed with err:
@@ -181,12 +193,12 @@ func (g *Grants) Await(owner trigger.Owner, rights map[Right]dynamic.Interface) 
 	}
 }
 
-// Recheck asks again for the rights in a namespace of a cluster, or for all of the cluster, because roles or bindings changed there.
+// Recheck asks again for the rights that a namespace of a cluster may grant, or for all of the cluster, because roles or bindings changed there.
 func (g *Grants) Recheck(cluster, namespace string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for right, m := range g.missing {
-		if right.Subject.Cluster != cluster || namespace != "" && right.Namespace != namespace {
+		if right.Subject.Cluster != cluster || namespace != "" && !slices.Contains(right.Namespaces(), namespace) {
 			continue
 		}
 		if m.left == 0 { // otherwise it is asked for soon

@@ -387,6 +387,23 @@ func TestWatchedRolesCostNoQuestions(t *testing.T) {
 	})
 }
 
+// TestRolesOfTheAccount: a right of an account is asked for when the roles or bindings of its namespace change, as they may allow Vidra to act as the account.
+func TestRolesOfTheAccount(t *testing.T) {
+	withGrants(t, func(t *testing.T, g *Grants, a *authorizer) {
+		a.watched = true
+		right := Subject{User: "system:serviceaccount:team:deployer"}.Rights(fixture.ConfigMaps, "", "patch")[0]
+		require.Equal(t, []string{"team", ""}, right.Namespaces())
+		g.Await(trigger.Owner{Name: "one"}, asking(nil, right))
+		after(time.Hour)
+		g.Recheck("", "shop")
+		after(time.Hour)
+		require.Equal(t, grantsAttempts, a.questions(right), "another namespace")
+		g.Recheck("", "team")
+		after(time.Hour)
+		require.Equal(t, 2*grantsAttempts, a.questions(right))
+	})
+}
+
 // TestRolesThatAreWatchedNoMore: a missing right is asked for from time to time after the end of a watch of its roles.
 func TestRolesThatAreWatchedNoMore(t *testing.T) {
 	withGrants(t, func(t *testing.T, g *Grants, a *authorizer) {

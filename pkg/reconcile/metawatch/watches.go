@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,20 @@ type Key struct {
 func (k Key) Compare(other Key) int {
 	return cmp.Or(strings.Compare(k.Cluster, other.Cluster), strings.Compare(k.GVR.String(), other.GVR.String()), strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Name, other.Name),
 		strings.Compare(strconv.FormatBool(k.Claims), strconv.FormatBool(other.Claims)))
+}
+
+// Roles returns the roles and bindings that grant rights in a cluster, and in namespaces of it. Empty ones are left out.
+func Roles(cluster string, namespaces ...string) []Key {
+	of := func(resource, namespace string) Key {
+		return Key{Cluster: cluster, GVR: rbacv1.SchemeGroupVersion.WithResource(resource), Namespace: namespace}
+	}
+	keys := []Key{of("clusterroles", ""), of("clusterrolebindings", "")}
+	for _, namespace := range namespaces {
+		if namespace != "" {
+			keys = append(keys, of("roles", namespace), of("rolebindings", namespace))
+		}
+	}
+	return keys
 }
 
 // Watches are the watches of all owners. They are safe for concurrent use. The zero value needs Changed.

@@ -138,8 +138,8 @@ var (
 	admission   = schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
 )
 
-// obstaclesOf returns the objects whose change may end a refusal. The texts are in k8s.io/apiserver/pkg/admission/plugin and
-// k8s.io/kubernetes/plugin/pkg/admission. For other refusals, such as a refusal by an external webhook, the next resync is the
+// obstaclesOf returns the objects whose change may end a refusal. The texts are in k8s.io/apiserver/pkg/admission/plugin,
+// k8s.io/kubernetes/plugin/pkg/admission and k8s.io/kubernetes/pkg/registry/rbac/validation. For other refusals, such as a refusal by an external webhook, the next resync is the
 // next attempt.
 func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 	if err == nil {
@@ -164,6 +164,8 @@ func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 	case strings.Contains(text, "AdmissionPolicy "):
 		add(admission.WithResource("validatingadmissionpolicies"), "", "")
 		add(admission.WithResource("validatingadmissionpolicybindings"), "", "")
+	case strings.Contains(text, "attempting to grant RBAC permissions not currently held"): // those in the role that it applies, or binds
+		all = metawatch.Roles(key.Cluster, key.Namespace)
 	case apierrors.IsForbidden(err) && !strings.Contains(text, " is forbidden: User "): // by an admission plugin, such as that of LimitRanges
 		add(limitRanges, key.Namespace, "")
 	case apierrors.IsInvalid(err) && strings.Contains(key.GVR.Group, "."):
