@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -341,4 +343,38 @@ func TestRollbackAsAnotherAccount(t *testing.T) {
 	await(t, awaitMessage)
 	require.Equal(t, "two", greeting(t, pageOf(t, ns, "page")))
 	require.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKey{Namespace: other, Name: "page"}, &corev1.ConfigMap{})))
+}
+
+// TestRevisionIsSavedLater: a revision whose content the API server refuses to save, as by a quota or for want of a right, is saved by the next
+// reconcile of all objects after that. It is not parallel: it refuses all Secrets of the operator.
+func TestRevisionIsSavedLater(t *testing.T) {
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "one"))
+	applyRevisions(t, ns, configMap("page", "one"))
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: "no-secrets"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceSecrets: resource.MustParse("0")}},
+	}
+	require.NoError(t, admin.Create(t.Context(), quota))
+	t.Cleanup(func() {
+		require.NoError(t, client.IgnoreNotFound(admin.Delete(context.Background(), quota.DeepCopy())))
+	})
+	probe := func() error {
+		return admin.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: "probe"}}, client.DryRunAll)
+	}
+	await(t, func(c *assert.CollectT) { require.ErrorContains(c, probe(), "exceeded quota") })
+
+	setManifest(t, ns, configMap("page", "two"))
+	awaitReady(t, ns)
+	awaitAppliedRevision(t, ns, 0)
+	require.NoError(t, admin.Delete(t.Context(), quota.DeepCopy()))
+	await(t, func(c *assert.CollectT) { require.NoError(c, probe()) })
+	reconcileNow(t, ns)
+	awaitAppliedRevision(t, ns, 2)
+
+	setManifest(t, ns, configMap("page", "three"))
+	awaitAppliedRevision(t, ns, 3)
+	rollback(t, ns, 2)
+	awaitAppliedRevision(t, ns, 2)
+	require.Equal(t, "two", greeting(t, pageOf(t, ns, "page")))
 }
