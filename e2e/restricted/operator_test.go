@@ -111,7 +111,7 @@ func TestNamespaceNeedsTheLabel(t *testing.T) {
 	awaitNotReady(t, v.Name, v1alpha1.ReasonServiceAccountRequired, mine.namespace, allowed)
 	vidra := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: testenv.OperatorNamespace, Name: testenv.OperatorServiceAccount}
 	mine.label(t, `"allowed"`)
-	awaitNotReady(t, v.Name, v1alpha1.ReasonApplyFailed, "impersonate", account)
+	awaitNotReady(t, v.Name, v1alpha1.ReasonApplyFailed, "grant Vidra the verb impersonate on the ServiceAccount "+account)
 	bind(t, mine.namespace, "ClusterRole", "vidra-impersonation", vidra)
 	awaitReady(t, v.Name)
 

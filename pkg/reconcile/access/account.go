@@ -71,6 +71,21 @@ func Account(vr *v1alpha1.VidraResource) string {
 	return vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName
 }
 
+// RefusesImpersonation reports whether the API server refused a request because Vidra may not act as its account.
+func RefusesImpersonation(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot impersonate")
+}
+
+// WithAccount adds the account and the missing right to the refusal to act as a user, as the API server may name the object alone
+// (k8s.io/apiserver/pkg/endpoints/filters/impersonation). It returns other errors as they are.
+func WithAccount(err error, user string) error {
+	if user == "" || !RefusesImpersonation(err) {
+		return err
+	}
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(user, accountPrefix), ":")
+	return fmt.Errorf("%w: grant Vidra the verb impersonate on the ServiceAccount %s in namespace %s", err, name, namespace)
+}
+
 // FormerClient returns the client for the removal of objects that a VidraResource applied as an account, NAMESPACE/NAME, that
 // has left its spec, and the user that the client impersonates. It follows the rules of ClientOf.
 func (a Accounts) FormerClient(ctx context.Context, account string, d Destination) (as dynamic.Interface, user string, why *object.Failure) {

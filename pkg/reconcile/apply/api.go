@@ -180,7 +180,7 @@ func (a *Applier) Get(ctx context.Context, key trigger.ObjectKey) (*unstructured
 	if object.IsAbsent(err, key.Name) {
 		return nil, nil
 	}
-	return live, err
+	return live, access.WithAccount(err, a.User)
 }
 
 // ApplyBody sends an apply, and waits for its answer also if ctx ends meanwhile.
@@ -190,7 +190,7 @@ func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []b
 			metav1.PatchOptions{FieldManager: a.Settings.Claimant.Manager, Force: ptr.To(force)})
 		return err
 	})
-	return live, err
+	return live, access.WithAccount(err, a.User)
 }
 
 // EditMetadata merges metadata into the metadata of the object that was read, if its version is

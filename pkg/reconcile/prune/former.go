@@ -35,7 +35,7 @@ func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourc
 
 // advice is the step that ends the failure of a removal for lack of rights of the account; empty for others.
 func (a *Remover) advice(done removal) string {
-	if a.Applier.User == "" || !lacksRights(done.err) {
+	if a.Applier.User == "" || !lacksRights(done.err) || access.RefusesImpersonation(done.err) {
 		return done.former
 	}
 	account := access.Account(a.Plan.VR)

@@ -371,6 +371,7 @@ func TestAdvice(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New("no"))
 	denied := apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New(`admission webhook "w" denied the request`))
+	unused := apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New(`User "vidra" cannot impersonate-on:serviceaccount:get resource "configmaps"`))
 	const grant = ": grant the ServiceAccount shop/deployer get, patch and delete on configmaps in "
 	anywhere := trigger.ObjectKey{GVR: fixture.ConfigMaps, Name: "page"}
 	cases := map[string]struct {
@@ -382,6 +383,7 @@ func TestAdvice(t *testing.T) {
 		"ClusterScoped": {"The right is for the cluster.", "deployer", removal{end: failed, key: anywhere, err: forbidden}, grant + "all namespaces, or delete the object yourself"},
 		"Former":        {"Both accounts are named.", "deployer", removal{end: failed, key: pageKey, err: forbidden, former: ". Neither may the former one"}, ". Neither may the former one" + grant + "namespace shop, or delete the object yourself"},
 		"Vidra":         {"The administrator grants its rights.", "", removal{end: failed, key: pageKey, err: forbidden}, ""},
+		"Impersonation": {"Vidra lacks the right, not the account.", "deployer", removal{end: failed, key: pageKey, err: unused}, ""},
 		"Denied":        {"No right ends the refusal of a webhook.", "deployer", removal{end: failed, key: pageKey, err: denied}, ""},
 		"Other":         {"A right is no remedy.", "deployer", removal{end: failed, key: pageKey, err: errDown}, ""},
 	}
