@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/source"
 )
 
@@ -80,4 +82,47 @@ func TestOneLargeManifestAtATime(t *testing.T) {
 	}
 	n.parsing.Unlock()
 	require.ElementsMatch(t, []string{"removal", "conflict"}, []string{<-done, <-done})
+}
+
+// TestArtifactsWithoutAnswers: the artifacts of other tenants whose servers never answer take a removal a bounded time together, and the manifests that can be
+// read count.
+func TestArtifactsWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	page := fixture.IDOf(fixture.ConfigMapKind, "shop", "page")
+	for name, silent := range map[string]int{"Few": 8, "Many": 100} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				inline := &v1alpha1.VidraResource{}
+				inline.Name, inline.Spec.Manifest = "inline", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page, namespace: shop}\n"
+				answering := inline.DeepCopy()
+				answering.Name, answering.Spec.ManifestFrom = "answering", []v1alpha1.ManifestSource{{Kind: source.ConfigMap, Name: "parts", Namespace: "shop", Key: "a"}}
+				all := []*v1alpha1.VidraResource{answering}
+				for i := range silent {
+					vr := answering.DeepCopy()
+					vr.Name = fmt.Sprint("silent-", i)
+					all = append(all, vr)
+				}
+				n := &Named{
+					Sources: &source.Watches{},
+					Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return append(all, inline), nil },
+					Parts: func(ctx context.Context, vr *v1alpha1.VidraResource, _ func(source.Key) bool) ([]desired.Part, error) {
+						if vr == answering {
+							return []desired.Part{desired.InlinePart(vr)}, nil
+						}
+						<-ctx.Done()
+						return nil, ctx.Err()
+					},
+				}
+				began := time.Now()
+				receivers, err := n.Receivers(t.Context(), "me", "", []object.Identity{page}, began)
+				require.NoError(t, err)
+				require.LessOrEqual(t, time.Since(began), 15*time.Second)
+				require.Len(t, receivers[page], silent+2, "an unreadable manifest may have the object")
+				for i, receiver := range receivers[page] {
+					require.Equal(t, i > 1, receiver.Unknown != nil, receiver.VidraResource.Name)
+				}
+			})
+		})
+	}
 }

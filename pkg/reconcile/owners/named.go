@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -155,12 +156,14 @@ func (n *Named) Forget(name string) {
 // fails: other VidraResources may have the objects, too.
 func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
 	receivers, latest := map[object.Identity][]Receiver{}, n.Sources.Latest()
-	err := n.visit(ctx, owner, since, func(vr *v1alpha1.VidraResource) {
-		if !vr.DeletionTimestamp.IsZero() {
-			return
-		}
-		named, parsed, err := n.naming(ctx, vr, n.read(ctx, vr, latest), ids)
+	reads, cancel := context.WithTimeout(ctx, allReadsTimeout)
+	defer cancel()
+	var adding sync.Mutex // guards receivers
+	find := func(vr *v1alpha1.VidraResource) {
+		named, parsed, err := n.naming(ctx, vr, n.read(reads, vr, latest), ids)
 		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !isAt(vr, at)}
+		adding.Lock()
+		defer adding.Unlock()
 		for _, id := range ids {
 			if is := named(id); is || err != nil {
 				if receiver.Unknown, receiver.Empty = err, source.IsEmpty(err); is {
@@ -169,7 +172,19 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 				receivers[id] = append(receivers[id], receiver)
 			}
 		}
+	}
+	var finds errgroup.Group
+	finds.SetLimit(parallelReads)
+	err := n.visit(ctx, owner, since, func(vr *v1alpha1.VidraResource) {
+		switch {
+		case !vr.DeletionTimestamp.IsZero():
+		case len(vr.Spec.ManifestFrom) == 0:
+			find(vr)
+		default:
+			finds.Go(func() error { find(vr); return nil })
+		}
 	})
+	_ = finds.Wait()
 	for _, all := range receivers {
 		slices.SortFunc(all, Receiver.compare)
 	}
@@ -383,8 +398,13 @@ func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, latest 
 	})
 }
 
-// readTimeout is the time for the parts of one other VidraResource: the server of an artifact, which may be one of another tenant, takes its own.
-const readTimeout = 5 * time.Second
+// The server of an artifact may be one of another tenant, and leave all requests without an answer. readTimeout is the time for the parts of one other
+// VidraResource, and allReadsTimeout for the parts of all. parallelReads manifests are in memory at a time.
+const (
+	readTimeout     = 5 * time.Second
+	allReadsTimeout = 3 * readTimeout
+	parallelReads   = 8
+)
 
 // current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts. The API server is asked for these
 // where the watches show no change: they may be behind.
