@@ -31,6 +31,9 @@ import (
 // retryForbidden is the time after which Sync begins a watch again that the API server refused.
 const retryForbidden = time.Minute
 
+// minSharers bounds the share of one owner in the watches that are left: a 32nd, and one at least. Few owners cannot take all.
+const minSharers = 32
+
 // Key selects the objects of a watch: one object, or without a name all of the resource in the namespace, or in the cluster.
 type Key struct {
 	// Cluster is the name of the cluster; empty for the local one.
@@ -69,7 +72,7 @@ type Watches struct {
 	// Ended is called when the objects of a key are watched no more, because no owner needs them or the API server refuses the watch.
 	// It must not block. Optional.
 	Ended func(key Key)
-	// Max limits the number of watches. Zero means unlimited. A key beyond it stays unwatched.
+	// Max limits the number of watches. Zero means unlimited. A key beyond it, or beyond the share of its owner, stays unwatched.
 	Max int
 
 	// mu guards the fields below.
@@ -81,6 +84,8 @@ type Watches struct {
 
 // watch is the watch of one key.
 type watch struct {
+	// by is the owner that began it.
+	by       trigger.Owner
 	informer cache.SharedIndexInformer
 	listed   cache.ResourceEventHandlerRegistration
 	stop     context.CancelFunc
@@ -119,14 +124,24 @@ func (w *Watches) sync(owner trigger.Owner, client metadata.Interface, keys iter
 			ended = append(ended, key)
 		}
 	}
+	begun := 0
+	for _, key := range w.needed.Keys(owner) {
+		if one := w.watched[key]; one != nil && one.by == owner {
+			begun++
+		}
+	}
 	for _, key := range w.needed.Keys(owner) {
 		one := w.watched[key]
 		if one != nil && one.isRefused() && time.Since(time.Unix(0, one.refused.Load())) > retryForbidden {
 			delete(w.watched, key)
+			if one.by == owner {
+				begun--
+			}
 			one = nil
 		}
-		if one == nil && (w.Max == 0 || len(w.watched) < w.Max) {
-			w.beginLocked(client, key)
+		if left := w.Max - len(w.watched); one == nil && (w.Max == 0 || left > 0 && begun <= left/minSharers) {
+			w.beginLocked(client, key, owner)
+			begun++
 		}
 	}
 	return ended
@@ -177,12 +192,12 @@ func (w *Watches) synced(key Key) *watch {
 
 func (w *watch) isRefused() bool { return w.refused.Load() != 0 }
 
-// beginLocked begins the watch of a key. w.mu must be held.
-func (w *Watches) beginLocked(client metadata.Interface, key Key) {
+// beginLocked begins the watch of a key for an owner. w.mu must be held.
+func (w *Watches) beginLocked(client metadata.Interface, key Key, by trigger.Owner) {
 	if w.watched == nil {
 		w.watched = map[Key]*watch{}
 	}
-	one := &watch{}
+	one := &watch{by: by}
 	w.watched[key] = one
 	one.informer = metadatainformer.NewFilteredMetadataInformer(client, key.GVR, key.Namespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) {

@@ -1,6 +1,7 @@
 package metawatch
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -151,4 +152,36 @@ func TestRefusedLater(t *testing.T) {
 	}
 	_, known := w.State(key)
 	require.False(t, known)
+}
+
+// TestShares: no few owners take all watches, and one alone has as many as it needs.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	client := metadatafake.NewSimpleMetadataClient(scheme)
+	w := &Watches{Changed: func(Key, bool) {}, Max: 512}
+	watched := func(owner trigger.Owner, keys int) (number int) {
+		t.Helper()
+		var all []Key
+		for i := range keys {
+			all = append(all, Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}, Namespace: fmt.Sprint(owner.Name, i)})
+		}
+		w.Sync(owner, client, slices.Values(all))
+		w.Sync(owner, client, slices.Values(all)) // takes no more
+		t.Cleanup(func() { w.Release(owner) })
+		for _, key := range all {
+			if w.watched[key] != nil {
+				number++
+			}
+		}
+		return number
+	}
+	require.Equal(t, 16, watched(trigger.Owner{Name: "alone"}, 16))
+	for i := range 100 {
+		require.Positive(t, watched(trigger.Owner{Name: fmt.Sprint("greedy-", i)}, 16), i)
+	}
+	require.Equal(t, 1, watched(trigger.Owner{Name: "other"}, 1))
+	w.Release(trigger.Owner{Name: "alone"})
+	require.Less(t, len(w.watched), 512)
 }
