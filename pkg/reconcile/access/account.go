@@ -185,7 +185,7 @@ func GetAsVidra(ctx context.Context, d Destination, key trigger.ObjectKey) (*uns
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String(),
 	})
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && key.GVR.Group != "": // each API server serves the core group: a proxy answered
 		return nil, nil //nolint:nilnil // that it does not exist is no error here
 	case err != nil:
 		return nil, err

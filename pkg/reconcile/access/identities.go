@@ -77,6 +77,8 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()
 	switch ns, err := GetAsVidra(ctx, d, trigger.ObjectKey{Cluster: d.Name(), GVR: namespaceResource, Name: metav1.NamespaceSystem}); {
+	case apierrors.IsUnexpectedServerError(err): // a 403 of a proxy shows no right
+		is.err = fmt.Errorf("read the Namespace %s: %s", metav1.NamespaceSystem, err.Error())
 	case err != nil:
 		is.err = fmt.Errorf("read the Namespace %s: %w", metav1.NamespaceSystem, err)
 	case ns == nil || ns.GetUID() == "":
