@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -138,8 +139,15 @@ func compareBranches(a, b *Branch) int {
 func (t *treeReader) read(ctx context.Context, b *Branch) {
 	gvk := schema.FromAPIVersionAndKind(b.APIVersion, b.Kind)
 	mapping, err := t.client.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
+	if meta.IsNoMatchError(err) { // the object exists in the other versions, too
+		mapping, err = t.client.mapper.RESTMapping(gvk.GroupKind())
+	}
+	switch {
+	case meta.IsNoMatchError(err):
 		b.Health, b.Message = "Unknown", "the cluster does not serve its kind"
+		return
+	case err != nil:
+		b.Health, b.Message = "Unknown", err.Error()
 		return
 	}
 	live, err := t.client.dynamic.Resource(mapping.Resource).Namespace(b.Namespace).Get(ctx, b.Name, metav1.GetOptions{})
