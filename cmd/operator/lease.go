@@ -29,9 +29,10 @@ const (
 	leaderElectionID = "vidra-operator.infrahub.operators.com"
 	// renewDeadline is how long the leader tries to renew the Lease, and to give it back.
 	renewDeadline = 10 * time.Second
-	// abandonedAfter is how many of its durations an unrenewed Lease lasts before it counts as
-	// abandoned. The clocks of two machines may differ by one.
+	// abandonedAfter is how many of its durations an unrenewed Lease lasts before it counts as abandoned, by the clock of this operator.
 	abandonedAfter = 2
+	// mostSkew is the largest difference between the clocks of two machines: a Lease whose time is older is abandoned, and not waited for.
+	mostSkew = 5 * time.Minute
 	// longestLease is the longest duration that a Lease may have; a longer one counts as this.
 	longestLease = time.Minute
 	// selectorTimeout bounds the write of the label selector of a shard, because the next renewal comes after it.
@@ -231,7 +232,7 @@ func (l *installationLock) other(ctx context.Context) (*coordinationv1.Lease, er
 func heldElsewhere(leases []coordinationv1.Lease, own string, now time.Time) (looksHeld []*coordinationv1.Lease) {
 	for i := range leases {
 		lease := &leases[i]
-		if lease.Namespace != own && held(lease) && now.Before(lease.Spec.RenewTime.Add(abandonedAfter*durationOf(lease))) {
+		if lease.Namespace != own && held(lease) && now.Before(lease.Spec.RenewTime.Add(durationOf(lease)+mostSkew)) {
 			looksHeld = append(looksHeld, lease)
 		}
 	}

@@ -30,9 +30,10 @@ func TestHeldElsewhere(t *testing.T) {
 		"Own namespace": {"A replica holds it.", lease("own", "pod", -time.Second), false},
 		"Released":      {"Its holder has ended.", lease("other", "", -time.Second), false},
 		"Late":          {"The clocks may differ.", lease("other", "pod", -20*time.Second), true},
+		"Behind":        {"The clock of its holder is behind by four minutes: renews decides.", lease("other", "pod", -4*time.Minute), true},
 		"Future":        {"The clocks may differ.", lease("other", "pod", time.Minute), true},
-		"Abandoned":     {"Its holder has crashed.", lease("other", "pod", -31*time.Second), false},
-		"Long":          {"A duration beyond a minute is no Lease of Vidra.", longLease(lease("other", "pod", -3*time.Minute)), false},
+		"Abandoned":     {"Its holder has crashed.", lease("other", "pod", -mostSkew-16*time.Second), false},
+		"Long":          {"A duration beyond a minute is no Lease of Vidra.", longLease(lease("other", "pod", -mostSkew-61*time.Second)), false},
 		"Empty":         {"Nobody has held it.", coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}}, false},
 	}
 	for name, tc := range cases {
