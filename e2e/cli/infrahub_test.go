@@ -54,6 +54,13 @@ func TestInfrahubCommands(t *testing.T) {
 	require.Contains(t, made[0].Data, "token")
 	require.NotContains(t, made[0].Data, "password")
 
+	// A password replaces the token of another client: the token would count.
+	require.NoError(t, cluster.MergePatch(&made[0], `{"data":{"token":"c2VzYW1l"}}`))
+	ok(t, "infrahub", "credentials", "apply", server, "-u", "admin", "--password-file", password, "-n", "infrahub")
+	made = secrets().Items
+	require.Contains(t, made[0].Data, "password")
+	require.NotContains(t, made[0].Data, "token")
+
 	// The credentials of another port of the host are not replaced.
 	for _, verb := range [][]string{{"apply", "http://infrahub.invalid:1", "--token-file", password}, {"delete", "http://infrahub.invalid:1"}} {
 		require.Equal(t, 1, vidra(t, append([]string{"infrahub", "credentials", "-n", "infrahub"}, verb...)...).code)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -39,14 +41,36 @@ var (
 	Kubeconfigs = SecretKind{cluster.KubeconfigLabel, "cluster-kubeconfig-", "kubeconfig"}
 )
 
-// ApplyCredentials writes the credentials of an Infrahub server. data has them by their keys, without the URL.
+// ApplyCredentials writes the credentials of an Infrahub server. data has them by their keys, without the URL. Credentials that another client wrote into
+// the Secret are removed: a token counts before a password.
 func (c *Client) ApplyCredentials(ctx context.Context, namespace, server string, data map[string][]byte) (*corev1.Secret, error) {
 	host, err := HostOf(server)
 	if err != nil {
 		return nil, err
 	}
 	data["infrahubapiurl"] = []byte(strings.TrimSuffix(server, "/"))
-	return c.apply(ctx, Credentials, namespace, host, server, data)
+	made, err := c.apply(ctx, Credentials, namespace, host, server, data)
+	if err != nil {
+		return nil, err
+	}
+	former := map[string]any{}
+	for _, key := range []string{"token", "username", "password"} {
+		if _, is := made.Data[key]; is && data[key] == nil {
+			former[key] = nil
+		}
+	}
+	if len(former) == 0 {
+		return made, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": made.ResourceVersion}, "data": former})
+	if err != nil {
+		return nil, err
+	}
+	made, err = c.secrets.Secrets(namespace).Patch(ctx, made.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: insight.FieldManager})
+	if err != nil {
+		return nil, secretError("patch", namespace, err)
+	}
+	return made, nil
 }
 
 // ApplyKubeconfig writes the kubeconfig of a context, with its cluster and user alone. It also returns the server.
