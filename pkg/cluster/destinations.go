@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 // ErrStarting is the error of a remote cluster while the Secrets with kubeconfigs are read for the first time.
@@ -60,7 +62,7 @@ type Destinations struct {
 	need   sync.Once
 
 	// outdated holds a token when the routes are to be set again.
-	outdated chan struct{}
+	outdated parallel.Signal
 
 	// mu guards clusters. Their routes are set while it is held, which sends no request.
 	mu       sync.Mutex
@@ -81,9 +83,9 @@ func NewDestinations(opts DestinationsOptions) *Destinations {
 	}
 	d := &Destinations{
 		opts: opts, limits: defaultLimits, changed: workqueue.NewTyped[string](),
-		needed: make(chan struct{}), outdated: make(chan struct{}, 1), clusters: map[string]*Cluster{},
+		needed: make(chan struct{}), outdated: parallel.NewSignal(), clusters: map[string]*Cluster{},
 	}
-	d.secrets = newSecrets(opts.Secrets, opts.Namespace, d.secretsChanged)
+	d.secrets = newSecrets(opts.Secrets, opts.Namespace, d.outdated.Send)
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -211,14 +213,6 @@ func (d *Destinations) Forget(server string) {
 	d.mu.Unlock()
 	if c != nil {
 		c.remote.close()
-	}
-}
-
-// secretsChanged has the routes set again. Many changes at a time, as in a list, are one.
-func (d *Destinations) secretsChanged() {
-	select {
-	case d.outdated <- struct{}{}:
-	default:
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 // health tracks whether an API server can be reached. It receives the results of requests, and
@@ -44,7 +46,7 @@ type outage struct {
 	// cancelProbes ends the probes.
 	cancelProbes context.CancelFunc
 	// wake holds a token when the next probe is to be sent at once.
-	wake chan struct{}
+	wake parallel.Signal
 	// holdUntil is the time before which no probe is sent and nothing ends the outage; zero
 	// if probes are sent at once.
 	holdUntil time.Time
@@ -63,7 +65,7 @@ func (h *health) failed(f *failure) {
 		}
 		return
 	}
-	o := &outage{failure: f, wake: make(chan struct{}, 1)}
+	o := &outage{failure: f, wake: parallel.NewSignal()}
 	o.confirm = time.AfterFunc(h.limits.confirm, func() { h.confirm(o) })
 	h.beginLocked(o)
 }
@@ -91,7 +93,7 @@ func (h *health) limitExceeded(f *failure) {
 	hold := min(h.limits.hold<<min(h.violations, 10), h.limits.maxHold)
 	h.violations, h.lastViolation = h.violations+1, now
 	h.endLocked()
-	h.beginLocked(&outage{failure: f, confirmed: true, confirm: time.NewTimer(0), holdUntil: now.Add(hold), wake: make(chan struct{}, 1)})
+	h.beginLocked(&outage{failure: f, confirmed: true, confirm: time.NewTimer(0), holdUntil: now.Add(hold), wake: parallel.NewSignal()})
 	h.changed(f)
 }
 
@@ -180,10 +182,7 @@ func (h *health) retryNow() {
 	if h.outage == nil {
 		return
 	}
-	select {
-	case h.outage.wake <- struct{}{}:
-	default:
-	}
+	h.outage.wake.Send()
 }
 
 // failure returns the fault of an unreachable API server; nil if it is reachable.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 // The topics about which pages are notified. Others belong to a VidraResource or an object, see vidraResourceTopic and
@@ -38,18 +40,18 @@ type subscription struct {
 	// changed are the topics that changed since the last take; guarded by the mu of the hub.
 	changed map[string]bool
 	// ready has a value when there is one.
-	ready chan struct{}
+	ready parallel.Signal
 }
 
 func newHub() *hub { return &hub{pages: map[*subscription]struct{}{}, unanswered: map[feedSpec]bool{}} }
 
 // subscribe subscribes to topics until end is called.
 func (h *hub) subscribe(topics []string) (s *subscription, end func()) {
-	s = &subscription{topics: map[string]bool{topicCluster: true}, changed: map[string]bool{topicCluster: true}, ready: make(chan struct{}, 1)}
+	s = &subscription{topics: map[string]bool{topicCluster: true}, changed: map[string]bool{topicCluster: true}, ready: parallel.NewSignal()}
 	for _, topic := range topics {
 		s.topics[topic] = true
 	}
-	s.ready <- struct{}{}
+	s.ready.Send()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pages[s] = struct{}{}
@@ -71,10 +73,7 @@ func (h *hub) publishLocked(topic string) {
 	for s := range h.pages {
 		if s.topics[topic] {
 			s.changed[topic] = true
-			select {
-			case s.ready <- struct{}{}:
-			default:
-			}
+			s.ready.Send()
 		}
 	}
 }

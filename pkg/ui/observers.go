@@ -15,6 +15,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
@@ -53,7 +54,7 @@ type openTopic struct {
 	feeds   map[feedSpec]func()
 	objects map[object.Identity]bool
 	// changed has a value when the inventory changed since the objects were determined.
-	changed chan struct{}
+	changed parallel.Signal
 	// ready is closed once no edit of the objects is missed, and isReady calls that.
 	ready   chan struct{}
 	isReady func()
@@ -75,7 +76,7 @@ func (o *observers) open(topic string) (ready <-chan struct{}, end func()) {
 	defer o.mu.Unlock()
 	t := o.topics[topic]
 	if t == nil {
-		t = &openTopic{feeds: map[feedSpec]func(){}, objects: map[object.Identity]bool{}, changed: make(chan struct{}, 1), ready: make(chan struct{})}
+		t = &openTopic{feeds: map[feedSpec]func(){}, objects: map[object.Identity]bool{}, changed: parallel.NewSignal(), ready: make(chan struct{})}
 		t.isReady = sync.OnceFunc(func() { close(t.ready) })
 		t.ctx, t.cancel = context.WithCancel(context.Background())
 		o.topics[topic] = t
@@ -115,14 +116,7 @@ func (o *observers) inventoryChanged(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if t := o.topics[vidraResourceTopic(name)]; t != nil {
-		t.change()
-	}
-}
-
-func (t *openTopic) change() {
-	select {
-	case t.changed <- struct{}{}:
-	default:
+		t.changed.Send()
 	}
 }
 
@@ -209,7 +203,7 @@ func (o *observers) settled(t *openTopic) bool {
 		case len(specs):
 			return false
 		case len(specs) + 1:
-			t.change()
+			t.changed.Send()
 			return false
 		default:
 			begun[specs[i]] = true

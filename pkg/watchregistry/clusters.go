@@ -81,10 +81,7 @@ func (r *Registry) ListAgain(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if w := r.watches[key]; w != nil && w.current != nil {
-		select {
-		case w.current.listAgain <- struct{}{}:
-		default:
-		}
+		w.current.listAgain.Send()
 	}
 }
 

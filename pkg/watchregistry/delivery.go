@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 // Sized is an object that knows how many bytes it takes in the store. The objects that
@@ -37,9 +39,9 @@ type delivery struct {
 	handler cache.ResourceEventHandler
 	stats   *stats
 	// wake holds a token when events are pending.
-	wake chan struct{}
+	wake parallel.Signal
 	// received holds a token when an event came from the informer; see waitDelivered.
-	received chan struct{}
+	received parallel.Signal
 
 	// mu guards the fields below.
 	mu sync.Mutex
@@ -80,7 +82,7 @@ type current struct {
 
 func newDelivery(handler cache.ResourceEventHandler, s *stats) *delivery {
 	return &delivery{
-		handler: handler, stats: s, wake: make(chan struct{}, 1), received: make(chan struct{}, 1),
+		handler: handler, stats: s, wake: parallel.NewSignal(), received: parallel.NewSignal(),
 		pending: map[string]*pendingEvents{},
 	}
 }
@@ -142,10 +144,7 @@ func (d *delivery) merge(obj any, added int, merge func(*pendingEvents)) {
 	delete(d.previous, key)
 	d.delivered += uint64(added) * keyHash(key) //nolint:gosec // -1 subtracts, modulo 2^64
 	d.mergeLocked(key, merge)
-	select {
-	case d.received <- struct{}{}:
-	default:
-	}
+	d.received.Send()
 }
 
 // keySeed is the seed of keyHash in this process.
@@ -192,10 +191,7 @@ func (d *delivery) mergeLocked(key string, merge func(*pendingEvents)) {
 
 func (d *delivery) pushLocked(q queueItem) {
 	d.queue = append(d.queue, q)
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	d.wake.Send()
 }
 
 // restart ends a run, whose informer has this store. Objects of the store that the next run

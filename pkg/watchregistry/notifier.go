@@ -3,6 +3,8 @@ package watchregistry
 import (
 	"context"
 	"sync"
+
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 // notifier runs the callbacks of the owners, one at a time and in the order of the changes.
@@ -10,14 +12,14 @@ import (
 // an owner could receive the newer state first.
 type notifier struct {
 	// wake holds a token when calls wait.
-	wake chan struct{}
+	wake parallel.Signal
 
 	// mu guards calls.
 	mu    sync.Mutex
 	calls []func()
 }
 
-func newNotifier() *notifier { return &notifier{wake: make(chan struct{}, 1)} }
+func newNotifier() *notifier { return &notifier{wake: parallel.NewSignal()} }
 
 // add enqueues call. call is skipped if subject, the context of the watch, cluster or
 // registry that it is about, has ended by then. add returns at once.
@@ -29,10 +31,7 @@ func (n *notifier) add(subject context.Context, call func()) {
 			call()
 		}
 	})
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
+	n.wake.Send()
 }
 
 // run makes the calls until ctx ends.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 // retrySchedules are the backoffs between two attempts of a failing request. Failures that
@@ -33,10 +34,10 @@ type requestBackoff struct {
 	// until is when the next attempt is due, earliest when it may be made after retryNow.
 	until, earliest time.Time
 	// woken holds a token after retryNow.
-	woken chan struct{}
+	woken parallel.Signal
 }
 
-func newRequestBackoff() *requestBackoff { return &requestBackoff{woken: make(chan struct{}, 1)} }
+func newRequestBackoff() *requestBackoff { return &requestBackoff{woken: parallel.NewSignal()} }
 
 // failed records a failure. retryAfter is the wait that the API server asked for, or zero.
 func (b *requestBackoff) failed(reason Reason, retryAfter time.Duration) {
@@ -67,10 +68,7 @@ func (b *requestBackoff) reset() {
 
 // retryNow ends the wait of the next attempt as early as earliest allows.
 func (b *requestBackoff) retryNow() {
-	select {
-	case b.woken <- struct{}{}:
-	default:
-	}
+	b.woken.Send()
 }
 
 // wait blocks until the next attempt is due. It returns an error when ctx ends.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 // probeBackoff spaces the requests to discovery for a resource that is unserved. It is
@@ -43,7 +44,7 @@ type watch struct {
 	// stats counts the requests and objects of all runs.
 	stats *stats
 	// wake ends the wait of a Pending watch early.
-	wake chan struct{}
+	wake parallel.Signal
 
 	// The registry's mutex guards the fields below.
 
@@ -73,7 +74,7 @@ type informerRun struct {
 	backoff   *requestBackoff
 	startedAt time.Time
 	// listAgain holds a token when all objects are to be listed again.
-	listAgain chan struct{}
+	listAgain parallel.Signal
 	// events receives the events of the informer.
 	events *delivery
 	// stop cancels ctx, which stops the informer.
@@ -89,7 +90,7 @@ func newWatch(r *Registry, key Key, at *clusterWatches) *watch {
 		registry: r, key: key, cluster: at,
 		ctx: ctx, cancel: cancel,
 		stats: newStats(),
-		wake:  make(chan struct{}, 1),
+		wake:  parallel.NewSignal(),
 		shown: shownState{phase: phase{state: Starting}, since: time.Now()},
 	}
 }
@@ -132,7 +133,7 @@ func (w *watch) run() {
 // newRun returns a run whose informer passes its events to events.
 func (w *watch) newRun(events *delivery, transform cache.TransformFunc) *informerRun {
 	r := w.registry
-	run := &informerRun{backoff: newRequestBackoff(), startedAt: time.Now(), events: events, listAgain: make(chan struct{}, 1)}
+	run := &informerRun{backoff: newRequestBackoff(), startedAt: time.Now(), events: events, listAgain: parallel.NewSignal()}
 	run.ctx, run.stop = context.WithCancel(w.ctx)
 	client := retryingDynamic{Interface: w.cluster.client.Dynamic(), requests: &retryingClient{
 		served: func(ctx context.Context) (bool, error) {
@@ -232,10 +233,7 @@ func (w *watch) awaitServed() bool {
 
 // probeNow ends the wait of a Pending watch early. It returns at once.
 func (w *watch) probeNow() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.wake.Send()
 }
 
 // applyEvent applies an event of one run. Events of earlier runs are ignored.

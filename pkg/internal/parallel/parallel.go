@@ -1,4 +1,4 @@
-// Package parallel runs calls in goroutines, and carries a panic of one to the caller.
+// Package parallel runs calls in goroutines, carries a panic of one to the caller, and has the signals between goroutines.
 package parallel
 
 import (

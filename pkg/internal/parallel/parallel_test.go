@@ -40,3 +40,16 @@ func TestOrder(t *testing.T) {
 		require.True(t, first.Load(), "the first call is among the first %d to run", slots)
 	}
 }
+
+// TestSignal: the sends before a receipt are one.
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	s := NewSignal()
+	require.Empty(t, s)
+	s.Send()
+	s.Send()
+	require.Len(t, s, 1)
+	<-s
+	s.Send()
+	require.Len(t, s, 1)
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
@@ -26,7 +27,7 @@ const watchTime = 24 * time.Hour
 type outcome struct {
 	session *Session
 	// written is sent to at each write.
-	written chan struct{}
+	written parallel.Signal
 
 	mu sync.Mutex
 	// generation was written last, for a save at a time, and seen was read by the operator.
@@ -44,10 +45,7 @@ func (o *outcome) expect(generation int64, saved time.Time) {
 	o.mu.Lock()
 	o.generation, o.saved = generation, saved
 	o.mu.Unlock()
-	select {
-	case o.written <- struct{}{}:
-	default:
-	}
+	o.written.Send()
 	time.AfterFunc(writes.AnswerTimeout, func() {
 		o.mu.Lock()
 		unread := o.generation == generation && o.seen < generation

@@ -16,6 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/files"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
@@ -99,7 +100,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	defer s.watcher.close()
 	s.saves = s.watcher.saves(ctx)
-	s.outcome = &outcome{session: s, written: make(chan struct{}, 1)}
+	s.outcome = &outcome{session: s, written: parallel.NewSignal()}
 	following := make(chan struct{})
 	go func() {
 		defer close(following)
