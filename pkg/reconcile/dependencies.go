@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,7 +28,7 @@ const (
 	// dependentsGrace is how long a deletion waits for VidraResources that depend on it and are not being deleted: they may be deleted
 	// by the same command. dependentsLimit is how long it waits for those that are.
 	dependentsGrace, dependentsLimit = time.Minute, 10 * time.Minute
-	// maxDependencies is how many VidraResources are searched for a cycle.
+	// maxDependencies is how many VidraResources are searched for dependencies, and for a cycle of them.
 	maxDependencies = 1000
 	// elsewhereRetry is the delay of the next read of a dependency of another shard, which the cache lacks.
 	elsewhereRetry = 30 * time.Second
@@ -68,7 +69,7 @@ func (p *pass) awaitedDependency(ctx context.Context) *object.Failure {
 		return nil
 	}
 	message := "spec.dependsOn: " + strings.Join(waits, "; ")
-	if path := cycle(ctx, &lookup, p.plan.VR); path != "" {
+	if _, path := reach(ctx, &lookup, p.plan.VR); path != "" {
 		message += ". They depend on each other, so that none is applied: " + path + ". Remove one of them from spec.dependsOn"
 	}
 	return &object.Failure{Reason: v1alpha1.ReasonDependencyNotReady, Message: message, Awaited: true, Until: until}
@@ -93,33 +94,31 @@ func unreadiness(name string, vr *v1alpha1.VidraResource, err error) string {
 	return fmt.Sprintf("VidraResource %s is not Ready (%s)", name, ready.Reason)
 }
 
-// cycle returns a path of dependencies from a VidraResource that ends where it has been before, or empty.
-func cycle(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResource) string {
-	seen := map[string]bool{}
+// reach returns the names of the VidraResources that one depends on, itself or through others, and a path of dependencies that ends where it has been
+// before, or empty.
+func reach(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResource) (all map[string]bool, cycle string) {
+	all = map[string]bool{}
 	var path []string
-	var visit func(name string, vr *v1alpha1.VidraResource) string
-	visit = func(name string, vr *v1alpha1.VidraResource) string {
-		if i := slices.Index(path, name); i >= 0 {
-			return strings.Join(append(path[i:], name), " -> ")
-		}
-		if seen[name] || len(seen) == maxDependencies || vr == nil {
-			return ""
-		}
-		seen[name] = true
-		path = append(path, name)
+	var visit func(vr *v1alpha1.VidraResource)
+	visit = func(vr *v1alpha1.VidraResource) {
+		path = append(path, vr.Name)
 		defer func() { path = path[:len(path)-1] }()
 		for _, next := range dependsOn(vr) {
-			var of *v1alpha1.VidraResource
-			if !seen[next] {
-				of, _, _ = lookup.Get(ctx, next) // one that cannot be read is reported as such
+			if i := slices.Index(path, next); i >= 0 {
+				cycle = cmp.Or(cycle, strings.Join(append(slices.Clone(path[i:]), next), " -> "))
+				continue
 			}
-			if found := visit(next, of); found != "" {
-				return found
+			if all[next] || len(all) == maxDependencies {
+				continue
+			}
+			all[next] = true
+			if of, _, err := lookup.Get(ctx, next); err == nil && of != nil { // one that cannot be read is reported as such
+				visit(of)
 			}
 		}
-		return ""
 	}
-	return visit(from.Name, from)
+	visit(from)
+	return all, cycle
 }
 
 // dependents returns why the deletion of the VidraResource waits for those that depend on it, and until when; else nil. One that
@@ -133,7 +132,7 @@ func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 		return &object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "it is not known which VidraResources depend on it: " + err.Error()}, p.plan.Now.Add(time.Second)
 	}
 	lookup := owners.Lookup{Cache: p.reconciler.Clients.Client, Elsewhere: p.reconciler.Assignment.Elsewhere}
-	needs := p.prerequisites(ctx, &lookup)
+	needs, _ := reach(ctx, &lookup, p.plan.VR)
 	for i := range list.Items {
 		dependent := &list.Items[i]
 		limit, state := dependentsGrace, "delete it, too, or remove this one from its spec.dependsOn"
@@ -149,23 +148,6 @@ func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 			dependent.Name, state, until.UTC().Format(time.RFC3339))}, until
 	}
 	return nil, time.Time{}
-}
-
-// prerequisites returns the VidraResources that this one depends on, itself or through others.
-func (p *pass) prerequisites(ctx context.Context, lookup *owners.Lookup) map[string]bool {
-	all, next := map[string]bool{}, dependsOn(p.plan.VR)
-	for len(next) > 0 && len(all) < maxDependencies {
-		name := next[0]
-		next = next[1:]
-		if all[name] {
-			continue
-		}
-		all[name] = true
-		if vr, _, err := lookup.Get(ctx, name); err == nil && vr != nil {
-			next = append(next, dependsOn(vr)...)
-		}
-	}
-	return all
 }
 
 // onDependency reconciles the VidraResources that wait for another one: for it to be Ready, or for its deletion.
