@@ -52,7 +52,7 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		s.lane.enter()
 		defer s.lane.leave()
 	}
-	full := causes.All || causes.Gone || len(causes.Objects) == 0 && !causes.Health && !causes.Others && !causes.Report
+	full := causes.All || len(causes.Objects) == 0 && !causes.Health && !causes.Others && !causes.Report
 	switch {
 	case s == nil, !s.isOf(vr), s.plan.Read.Generation != vr.Generation, s.plan.Read.Again, s.manifest.bodies.dropped:
 		return len(vr.Spec.ManifestFrom) > 0 || len(vr.Spec.Manifest) > limits.LightText || manifest.Weight(vr.Spec.Manifest) > limits.LightWeight

@@ -74,8 +74,6 @@ type Causes struct {
 	All bool
 	// Retry reports whether failures are retried without their backoff, because a thing that they lacked may be there now.
 	Retry bool
-	// Gone is whether an object that was to be removed is gone.
-	Gone bool
 	// Health is whether the health of an object changed, which does not require to compare
 	// its fields; see CheckedHealthOf.
 	Health bool
@@ -90,7 +88,7 @@ type Causes struct {
 
 // Empty reports whether there is no cause.
 func (c Causes) Empty() bool {
-	return len(c.Objects) == 0 && len(c.Suspects) == 0 && !c.All && !c.Retry && !c.Gone && !c.Health && !c.Others && !c.Report
+	return len(c.Objects) == 0 && len(c.Suspects) == 0 && !c.All && !c.Retry && !c.Health && !c.Others && !c.Report
 }
 
 // maxCauses is the maximum number of causes of one owner. Beyond it the owner reconciles all its
@@ -231,7 +229,6 @@ func (p *pendingCauses) merge(owner Owner, back Causes) {
 	c := p.causesLocked(owner)
 	c.All = c.All || back.All
 	c.Retry = c.Retry || back.Retry
-	c.Gone = c.Gone || back.Gone
 	c.Health = c.Health || back.Health
 	c.Others = c.Others || back.Others
 	c.Report = c.Report || back.Report

@@ -246,7 +246,7 @@ func TestRemovalIsToldBesidesDrift(t *testing.T) {
 	left.SetName("other")
 	r.handler.OnDelete(r.event(t, left))
 	causes := r.TakeCauses(owner)
-	require.True(t, causes.Gone)
+	require.True(t, causes.All)
 	require.Len(t, causes.Objects, 1)
 	require.Contains(t, causes.Objects, key)
 }

@@ -59,7 +59,7 @@ func DecideScope(in ScopeInput) Scope {
 	// An uncaused reconcile considers all, except one that only reports reverts.
 	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !in.Causes.Report && !in.Schedule.FlushDue(in.Now)
 	waited := !in.ProblemsUntil.IsZero() && due(in.ProblemsUntil)
-	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || waited || s.Resync || in.Causes.All || in.Causes.Gone || in.Reread || uncaused
+	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || waited || s.Resync || in.Causes.All || in.Reread || uncaused
 
 	// A revert does not wait for comparisons.
 	s.Suspects = s.All && in.ComparesObjects && in.HasSuspects && due(in.Schedule.Suspects)

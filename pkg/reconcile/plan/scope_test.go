@@ -23,7 +23,6 @@ func TestDecideScope(t *testing.T) {
 		"Edit":       {"Only the edited object is considered.", func(*ScopeInput) {}, Scope{Retry: true}},
 		"Uncaused":   {"What asks for nothing asks for all.", func(in *ScopeInput) { in.Causes = trigger.Causes{} }, Scope{All: true, Retry: true}},
 		"All":        {"A cause may be all objects.", func(in *ScopeInput) { in.Causes.All = true }, Scope{All: true, Retry: true}},
-		"Gone":       {"What waited for the end of an object goes on.", func(in *ScopeInput) { in.Causes.Gone = true }, Scope{All: true, Retry: true}},
 		"Health":     {"The health of an object is no reason to apply.", func(in *ScopeInput) { in.Causes = trigger.Causes{Health: true} }, Scope{Retry: true}},
 		"Spec":       {"Another generation changes all.", func(in *ScopeInput) { in.Generations.Spec = 2 }, Scope{All: true, Changed: true, Resync: true, Retry: true}},
 		"HeldBack":   {"What was held back under this generation is done.", func(in *ScopeInput) { in.Generations.Observed = 0 }, Scope{All: true, Retry: true}},
