@@ -11,14 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
-
-// operation is an operation of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
 
 // Patch returns the JSON patch (RFC 6902) of a VidraResource from one status to another. The API server refuses it for another VidraResource of the same
 // name, whose inventory it would become: it ignores a UID in a merge patch of a status. With a resourceVersion, it refuses the patch if another
@@ -40,24 +34,24 @@ func Patch(before, after v1alpha1.VidraResourceStatus, uid types.UID, resourceVe
 			return nil, fmt.Errorf("encode the inventory: %w", err)
 		}
 	}
-	patch := []operation{{"test", "/metadata/uid", uid}}
+	patch := []ownership.PatchOp{{Op: "test", Path: "/metadata/uid", Value: uid}}
 	if resourceVersion != "" {
-		patch = append(patch, operation{"replace", "/metadata/resourceVersion", resourceVersion})
+		patch = append(patch, ownership.PatchOp{Op: "replace", Path: "/metadata/resourceVersion", Value: resourceVersion})
 	}
 	if len(was) == 0 && !known {
-		return json.Marshal(append(patch, operation{"add", "/status", is}))
+		return json.Marshal(append(patch, ownership.PatchOp{Op: "add", Path: "/status", Value: is}))
 	}
 	if known && changed {
 		was[inventoryField] = nil
 	}
 	for _, field := range slices.Sorted(maps.Keys(is)) {
 		if !bytes.Equal(was[field], is[field]) {
-			patch = append(patch, operation{"add", "/status/" + field, is[field]})
+			patch = append(patch, ownership.PatchOp{Op: "add", Path: "/status/" + field, Value: is[field]})
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(was)) {
 		if _, stays := is[field]; !stays { // another client may have removed it, which an addition allows for
-			patch = append(patch, operation{"add", "/status/" + field, ""}, operation{Op: "remove", Path: "/status/" + field})
+			patch = append(patch, ownership.PatchOp{Op: "add", Path: "/status/" + field, Value: ""}, ownership.PatchOp{Op: "remove", Path: "/status/" + field})
 		}
 	}
 	return json.Marshal(patch)
