@@ -98,33 +98,28 @@ func (a Accounts) FormerClient(ctx context.Context, account string, d Destinatio
 	return a.ClientOf(ctx, former, d)
 }
 
-// Refused refuses all requests for a VidraResource because of the account that it names, or
-// lacks; nil if the account is allowed.
+// Refused refuses all requests for a VidraResource because of the account that it names, or lacks; nil if the account is allowed. With
+// --require-service-account, a VidraResource has to name an account that Vidra may act as. The namespaces whose accounts Vidra may impersonate have
+// to include the namespace of the account.
 func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *object.Failure {
-	if message := a.refusal(ctx, vr); message != "" {
-		return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired, Message: message}
-	}
-	return nil
-}
-
-// refusal is the message of Refused; empty if the account is allowed. With --require-service-account, a VidraResource has to name an
-// account that Vidra may act as. The namespaces whose accounts Vidra may impersonate have to include the namespace of the account.
-func (a Accounts) refusal(ctx context.Context, vr *v1alpha1.VidraResource) string {
 	in, account := vr.Spec.Destination.Namespace, vr.Spec.ServiceAccountName
+	message := ""
 	switch {
 	case a.Required && account == "":
-		return "this Vidra applies and deletes objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"
+		message = "this Vidra applies and deletes objects only as a ServiceAccount: set spec.serviceAccountName, and grant that account what it needs"
 	case a.Required && (in == metav1.NamespaceSystem || in == a.Own):
-		return "this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"
+		message = "this Vidra acts as no account of the namespace " + in + ", whose rights are those of the cluster: choose one of another namespace"
 	case a.Impersonated == nil || account == "":
-		return ""
+		return nil
+	default:
+		namespace, err := a.namespaceOf(ctx, vr)
+		if err == nil && a.Impersonated.Matches(labels.Set(namespace.Labels)) {
+			return nil
+		}
+		message = fmt.Sprintf("this Vidra acts as no account of the namespace %s, which does not exist or does not have the labels %s: "+
+			"ask the administrators of the cluster to set them", in, a.Impersonated)
 	}
-	namespace, err := a.namespaceOf(ctx, vr)
-	if err == nil && a.Impersonated.Matches(labels.Set(namespace.Labels)) {
-		return ""
-	}
-	return fmt.Sprintf("this Vidra acts as no account of the namespace %s, which does not exist or does not have the labels %s: "+
-		"ask the administrators of the cluster to set them", in, a.Impersonated)
+	return &object.Failure{Reason: v1alpha1.ReasonServiceAccountRequired, Message: message}
 }
 
 // NoNamespace is the error of an account whose Namespace the cache lacks: the apply that wrote its VidraResource may create it.
