@@ -51,7 +51,7 @@ func (a *Applier) alteredIn(ctx context.Context, k known, done *Result) plan.Alt
 // alteredBy names the possible writers of a changed value of the applied configuration: the mutating webhooks and policies that match
 // the object by their rules and selectors, or the API server, which stores the other form of the value.
 func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstructured.Unstructured) string {
-	names, err := Mutating(ctx, a.Client, d.Key.GVR.Group, d.Key.GVR.Version, d.Key.GVR.Resource, live)
+	names, err := Mutating(ctx, a.Client, d.Key.GVR.Group, d.Key.GVR.Resource, live)
 	switch {
 	case err != nil:
 		return "the API server stores it so, or a mutating webhook has changed it: Vidra may not list these"
@@ -66,8 +66,8 @@ func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstru
 
 // Mutating returns the mutating webhooks and policies that match an object by their rules and selectors. matchConditions are
 // ignored: they depend on the request.
-func Mutating(ctx context.Context, client dynamic.Interface, group, version, resource string, obj *unstructured.Unstructured) ([]string, error) {
-	m := matching{group: group, version: version, resource: resource, obj: obj}
+func Mutating(ctx context.Context, client dynamic.Interface, group, resource string, obj *unstructured.Unstructured) ([]string, error) {
+	m := matching{group: group, resource: resource, obj: obj}
 	if namespace := obj.GetNamespace(); namespace != "" {
 		live, err := client.Resource(namespacesResource).Get(ctx, namespace, metav1.GetOptions{})
 		if err != nil {
@@ -112,8 +112,8 @@ func Mutating(ctx context.Context, client dynamic.Interface, group, version, res
 
 // matching matches one object.
 type matching struct {
-	group, version, resource string
-	obj                      *unstructured.Unstructured
+	group, resource string
+	obj             *unstructured.Unstructured
 	// namespace are the labels of the namespace of the object; nil for a cluster-scoped one.
 	namespace map[string]string
 }

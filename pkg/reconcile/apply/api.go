@@ -29,9 +29,8 @@ type objectAPI interface {
 	apply(ctx context.Context, body []byte, force bool) (*unstructured.Unstructured, error)
 	// tryApply is the dry run of an apply with force, of the object or of one with another name.
 	tryApply(ctx context.Context, name string, body []byte) (*unstructured.Unstructured, error)
-	// patch sends a JSON patch (RFC 6902), and tryPatch sends it as a dry run.
-	patch(ctx context.Context, operations any) (*unstructured.Unstructured, error)
-	tryPatch(ctx context.Context, operations any) error
+	// patch sends a JSON patch (RFC 6902).
+	patch(ctx context.Context, operations any, dryRun ...string) (*unstructured.Unstructured, error)
 	// merge sends a JSON merge patch (RFC 7396).
 	merge(ctx context.Context, body []byte) error
 
@@ -61,16 +60,7 @@ func (c calls) tryApply(ctx context.Context, name string, body []byte) (*unstruc
 		metav1.PatchOptions{FieldManager: c.applier.Settings.Claimant.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }
 
-func (c calls) patch(ctx context.Context, operations any) (*unstructured.Unstructured, error) {
-	return c.patchJSON(ctx, operations)
-}
-
-func (c calls) tryPatch(ctx context.Context, operations any) error {
-	_, err := c.patchJSON(ctx, operations, metav1.DryRunAll)
-	return err
-}
-
-func (c calls) patchJSON(ctx context.Context, operations any, dryRun ...string) (*unstructured.Unstructured, error) {
+func (c calls) patch(ctx context.Context, operations any, dryRun ...string) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(operations)
 	if err != nil {
 		return nil, err
@@ -113,13 +103,9 @@ func (c *converting) tryApply(ctx context.Context, name string, body []byte) (li
 	return live, err
 }
 
-func (c *converting) patch(ctx context.Context, operations any) (live *unstructured.Unstructured, err error) {
-	err = c.send(ctx, func() error { live, err = c.objectAPI.patch(ctx, operations); return err })
+func (c *converting) patch(ctx context.Context, operations any, dryRun ...string) (live *unstructured.Unstructured, err error) {
+	err = c.send(ctx, func() error { live, err = c.objectAPI.patch(ctx, operations, dryRun...); return err })
 	return live, err
-}
-
-func (c *converting) tryPatch(ctx context.Context, operations any) error {
-	return c.send(ctx, func() error { return c.objectAPI.tryPatch(ctx, operations) })
 }
 
 func (c *converting) merge(ctx context.Context, body []byte) error {

@@ -413,13 +413,11 @@ func (s *script) tryApply(context.Context, string, []byte) (*unstructured.Unstru
 	return s.next("tryApply")
 }
 
-func (s *script) patch(context.Context, any) (*unstructured.Unstructured, error) {
+func (s *script) patch(_ context.Context, _ any, dryRun ...string) (*unstructured.Unstructured, error) {
+	if len(dryRun) > 0 {
+		return s.next("tryPatch")
+	}
 	return s.next("patch")
-}
-
-func (s *script) tryPatch(context.Context, any) error {
-	_, err := s.next("tryPatch")
-	return err
 }
 
 func (s *script) merge(context.Context, []byte) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -63,7 +64,8 @@ func (p *procedure) tryWithout(ctx context.Context, additions ownership.Addition
 	if err := json.Unmarshal(p.body, &configuration); err != nil {
 		return err
 	}
-	return p.api.tryPatch(ctx, additions.Apply(live, configuration, p.known.settings.Claimant.Manager))
+	_, err := p.api.patch(ctx, additions.Apply(live, configuration, p.known.settings.Claimant.Manager), metav1.DryRunAll)
+	return err
 }
 
 // undoEdit undoes the edit that was found.
