@@ -157,7 +157,7 @@ func (f *Factory) act(key ObjectKey, j judgement) {
 	case VerdictDeleted:
 		f.note(owner, key, Cause{Deleted: true, Succeeded: Succeeded(j.observation.snapshot), Unsure: j.observation.missed, Since: j.observation.received})
 	case VerdictGone:
-		f.EnqueueAll(owner) // what waited for the end of the object goes on
+		f.EnqueueAll(owner) // removals and applies may wait for its end
 	case VerdictEcho, VerdictStale, VerdictInFlight, VerdictTerminating:
 	case VerdictUnchanged, VerdictForeign, VerdictUnknown: // these are only counted
 	}
