@@ -188,6 +188,20 @@ func TestObjectOfTwoShards(t *testing.T) {
 	awaitGone(t, page)
 }
 
+// TestEditInAShardGivesTheObjectToNobodyElse edits an object of a VidraResource that is suspended, and that one of another shard wants with other
+// values: the edit gives it nothing.
+func TestEditInAShardGivesTheObjectToNobodyElse(t *testing.T) {
+	needsOwnControlPlane(t, manyShards)
+	stopOperator(t)
+	startShard(t, shardOne)
+	startShard(t, shardTwo)
+	for name, body := range map[string]string{"value": `{"data":{"greeting":"edited"},"metadata":{"labels":{"team":null}}}`, "owner mark": `{"metadata":{"annotations":null}}`} {
+		t.Run(name, func(t *testing.T) {
+			requireEditGivesNothing(t, body, true, inShard)
+		})
+	}
+}
+
 // TestShardsOverlap runs two shards that both match a VidraResource, and an operator without a shard. They do no harm:
 // they agree on the labels of the objects, and write nothing while nothing changes.
 func TestShardsOverlap(t *testing.T) {

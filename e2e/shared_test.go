@@ -140,37 +140,47 @@ func TestEditGivesTheObjectToNobodyElse(t *testing.T) {
 		for _, suspended := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, suspended: %t", name, suspended), func(t *testing.T) {
 				t.Parallel()
-				ns := newNamespace(t)
-				one, two := ns+"-one", ns+"-two"
-				labelled := func(greeting string) string {
-					return strings.Replace(configMap("page", greeting), "metadata:\n", "metadata:\n  labels: {team: "+greeting+"}\n", 1)
-				}
-				newVidraResource(t, ns, labelled("one"), named(one))
-				awaitReady(t, one)
-				newVidraResource(t, ns, labelled("two"), named(two))
-				awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one)
-				page := declaredObject(t, ns, labelled("one"), "ConfigMap", "page")
-				for i := range 5 {
-					require.NoError(t, mergePatch(getVidraResource(t, one), `{"spec":{"suspend":%t}}`, suspended))
-					if suspended {
-						awaitCondition(t, one, metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
-					}
-					require.NoError(t, mergePatch(page, "%s", body))
-					request := fmt.Sprint(i)
-					require.NoError(t, mergePatch(getVidraResource(t, two), `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReconcileRequestedAtAnnotation, request))
-					await(t, func(c *assert.CollectT) {
-						require.Equal(c, request, getVidraResource(c, two).Status.LastHandledReconcileAt)
-					})
-					require.NotEqual(t, "two", greeting(t, page))
-					require.NoError(t, mergePatch(getVidraResource(t, one), `{"spec":{"suspend":false}}`))
-					awaitInOrder(t, one, page)
-				}
-				awaitReady(t, one)
-				awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one)
-				requireInOrder(t, one, page)
+				requireEditGivesNothing(t, body, suspended, nil)
 			})
 		}
 	}
+}
+
+// requireEditGivesNothing has two VidraResources want different values of an object, which one of them owns, and edits the object. Shards gives each its
+// shard; optional.
+func requireEditGivesNothing(t *testing.T, body string, suspended bool, shards func(name string) func(*v1alpha1.VidraResource)) {
+	t.Helper()
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	labelled := func(greeting string) string {
+		return strings.Replace(configMap("page", greeting), "metadata:\n", "metadata:\n  labels: {team: "+greeting+"}\n", 1)
+	}
+	if shards == nil {
+		shards = func(string) func(*v1alpha1.VidraResource) { return func(*v1alpha1.VidraResource) {} }
+	}
+	newVidraResource(t, ns, labelled("one"), named(one), shards("one"))
+	awaitReady(t, one)
+	newVidraResource(t, ns, labelled("two"), named(two), shards("two"))
+	awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one)
+	page := declaredObject(t, ns, labelled("one"), "ConfigMap", "page")
+	for i := range 5 {
+		require.NoError(t, mergePatch(getVidraResource(t, one), `{"spec":{"suspend":%t}}`, suspended))
+		if suspended {
+			awaitCondition(t, one, metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
+		}
+		require.NoError(t, mergePatch(page, "%s", body))
+		request := fmt.Sprint(i)
+		require.NoError(t, mergePatch(getVidraResource(t, two), `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReconcileRequestedAtAnnotation, request))
+		await(t, func(c *assert.CollectT) {
+			require.Equal(c, request, getVidraResource(c, two).Status.LastHandledReconcileAt)
+		})
+		require.NotEqual(t, "two", greeting(t, page))
+		require.NoError(t, mergePatch(getVidraResource(t, one), `{"spec":{"suspend":false}}`))
+		awaitInOrder(t, one, page)
+	}
+	awaitReady(t, one)
+	awaitNotReady(t, two, v1alpha1.ReasonOwnershipConflict, "VidraResource "+one)
+	requireInOrder(t, one, page)
 }
 
 // TestOwnerWithoutEventsKeepsItsValues applies an object by a VidraResource without events, and has another one want another value of it before the status

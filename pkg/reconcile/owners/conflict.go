@@ -65,7 +65,7 @@ func (o *CoOwner) agrees(live, applied *unstructured.Unstructured, field string)
 func RivalOf(others []CoOwner, applied *unstructured.Unstructured) error {
 	for _, other := range others {
 		switch unread := other.wanted == nil; {
-		case !other.Recorded, other.Leaving, other.Genuine && (unread || !other.UnderWay):
+		case !other.Recorded, other.Leaving, unread && other.Genuine, other.Intact && !other.UnderWay:
 			continue
 		case unread:
 			return &Conflict{Manager: other.Manager, Other: other.Name, unread: true}

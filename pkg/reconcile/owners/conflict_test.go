@@ -70,13 +70,13 @@ func TestContested(t *testing.T) {
 	const shop, east = "vidra/shop", "vidra/shop@east"
 	live, wanted := configMap(t, "blue", shop, east, "helm"), configMap(t, "red")
 	owner := func(change func(o *CoOwner)) CoOwner {
-		o := CoOwner{Name: "shop", Manager: shop, Genuine: true, Recorded: true, wanted: configMap(t, "blue")}
+		o := CoOwner{Name: "shop", Manager: shop, Genuine: true, Intact: true, Recorded: true, wanted: configMap(t, "blue")}
 		if change != nil {
 			change(&o)
 		}
 		return o
 	}
-	edited := func(o *CoOwner) { o.Genuine = false }
+	edited := func(o *CoOwner) { o.Genuine, o.Intact = false, false }
 	cases := map[string]struct {
 		reason            string
 		refused           error
@@ -97,14 +97,21 @@ func TestContested(t *testing.T) {
 		},
 		"Unlisted": {
 			reason: "Its status is still to list its apply.", refused: conflictAbout(shop),
-			others: []CoOwner{owner(func(o *CoOwner) { o.Genuine, o.Recorded, o.UnderWay = false, false, true })}, want: "VidraResource shop wants another value of data.color",
+			others: []CoOwner{owner(func(o *CoOwner) { o.Genuine, o.Intact, o.Recorded, o.UnderWay = false, false, false, true })}, want: "VidraResource shop wants another value of data.color",
 		},
 		"UnderWayAndReverted": {
 			reason: "The revert of an edit waits for no status.", refused: conflictAbout(shop),
-			others: []CoOwner{owner(func(o *CoOwner) { o.Genuine, o.UnderWay = false, true })}, drift: true,
+			others: []CoOwner{owner(func(o *CoOwner) { o.Genuine, o.Intact, o.UnderWay = false, false, true })}, drift: true,
 		},
-		"Reverted":  {reason: "The revert of an edit asks for no wish.", refused: conflictAbout(shop), others: []CoOwner{owner(edited)}, drift: true},
-		"EditedAs":  {reason: "It wants the same value.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.wanted = wanted })}},
+		"Reverted": {reason: "The revert of an edit asks for no wish.", refused: conflictAbout(shop), others: []CoOwner{owner(edited)}, drift: true},
+		"EditedAs": {reason: "It wants the same value.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.wanted = wanted })}},
+		"EditedElsewhere": {
+			reason: "The owner is of another shard, and another client changed its fields.", refused: conflictAbout("helm"),
+			others: []CoOwner{owner(func(o *CoOwner) { o.Intact = false })}, want: "VidraResource shop wants another value of data.color",
+		},
+		"UnreadElsewhere": {
+			reason: "It may be as its owner applied it.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { o.Intact, o.wanted = false, nil })},
+		},
 		"Unapplied": {reason: "Its inventory does not have the object: it has a wish alone.", refused: conflictAbout("helm"), others: []CoOwner{owner(func(o *CoOwner) { edited(o); o.Recorded = false })}},
 		"Unread": {
 			reason: "Its manifest cannot be read: an edit meanwhile gives the object to no other owner.", refused: conflictAbout("helm"),

@@ -31,9 +31,11 @@ type CoOwner struct {
 	// OwnersElsewhere.
 	Name, Manager string
 	// Genuine reports that the fields of its manager in the object are, or may be, the fields that it applied there, because
-	// an apply is under way, or because another shard reconciles it, which reverts foreign ones. Otherwise another user of the
-	// API wrote under its name.
+	// an apply is under way, because another shard reconciles it, which reverts foreign ones, or because they are incomparable. Otherwise
+	// another user of the API wrote under its name.
 	Genuine bool
+	// Intact reports that the object has all fields that it applied there, as far as its digest is comparable, or that an apply is under way.
+	Intact bool
 	// UnderWay reports that an apply of it may be under way, or still to be listed in its status: the object may show a part of its fields, or
 	// none, and those that it shows may be its own. Of a VidraResource without events the status alone shows the end.
 	UnderWay bool
@@ -195,9 +197,10 @@ func (a *Finder) coOwners(ctx context.Context, key trigger.ObjectKey, live *unst
 		case !marks.managers[manager] && !vr.DeletionTimestamp.IsZero():
 			continue // it releases what it has, and owns no field of this
 		}
+		intact, known := a.Claimant.intact(vr, manager, claim, live)
 		recorded := claimed && claim.Known && !claim.Applied.Unreverted && claim.Applied.UID == live.GetUID() || entry != nil && entry.UID == string(live.GetUID())
 		owners = append(owners, CoOwner{
-			Name: name, Manager: manager, Genuine: marks.managers[manager] && (elsewhere || a.Claimant.genuine(vr, manager, claim, live)),
+			Name: name, Manager: manager, Genuine: marks.managers[manager] && (intact || elsewhere || !known), Intact: marks.managers[manager] && intact,
 			UnderWay: claim.InFlight || !claim.Known && isPending(vr, entry),
 			Recorded: recorded, Owns: recorded || ownedBy(vr, manager, entry, live),
 		})
@@ -271,20 +274,24 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id object.Identity) bool {
 		(strings.Contains(vr.Spec.Manifest, id.Name) || len(vr.Spec.ManifestFrom) > 0)
 }
 
-// genuine reports whether the fields of a manager in an object are the fields that its VidraResource applied. The digests of
-// sensitive objects are sealed with the key of each installation: the digest of another one is incomparable, and counts.
-// Its own operator reverts foreign fields.
-func (s *Claimant) genuine(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) bool {
+// intact reports whether the fields of a manager in an object are the fields that its VidraResource applied, and known whether their digest is comparable. The
+// digests of sensitive objects are sealed with the key of each installation: those of another one are incomparable.
+func (s *Claimant) intact(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) (intact, known bool) {
 	digest := trigger.DigestOf(live, manager, false, nil)
 	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)
 	if claim.InFlight || claim.Known && !claim.Applied.Unreverted && claim.Applied.Digest == expected {
-		return true
+		return true, true
 	}
 	id := object.IdentityIn(live)
-	return slices.ContainsFunc(vr.Status.ManagedResources, func(e v1alpha1.ManagedResourceStatus) bool {
-		sealed := (s.WithoutKeys || !s.Installation.Applies(manager)) && strings.HasPrefix(e.Digest, seal.Prefix)
-		return e.Name == id.Name && object.IdentityOf(&e) == id && (sealed || e.Digest == digest.String())
-	})
+	known = true
+	for i := range vr.Status.ManagedResources {
+		if e := &vr.Status.ManagedResources[i]; e.Name == id.Name && object.IdentityOf(e) == id {
+			intact = intact || e.Digest == digest.String()
+			sealed := (s.WithoutKeys || !s.Installation.Applies(manager)) && strings.HasPrefix(e.Digest, seal.Prefix)
+			known = known && !sealed
+		}
+	}
+	return intact, known
 }
 
 // isPending reports whether the status of a VidraResource may be still to list an apply of an object. entry is its inventory entry, or nil.

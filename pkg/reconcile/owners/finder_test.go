@@ -223,14 +223,15 @@ func TestCoOwnersGenuine(t *testing.T) {
 		entry  string
 		index  func(x *trigger.Index)
 		want   bool
+		intact bool
 	}{
-		"As in the inventory": {"It applied it so.", live, digest.String(), func(*trigger.Index) {}, true},
-		"Edited":              {"Somebody wrote under its name.", edited, digest.String(), func(*trigger.Index) {}, false},
-		"Never applied":       {"It has applied nothing.", live, "", func(*trigger.Index) {}, false},
+		"As in the inventory": {"It applied it so.", live, digest.String(), func(*trigger.Index) {}, true, true},
+		"Edited":              {"Somebody wrote under its name.", edited, digest.String(), func(*trigger.Index) {}, false, false},
+		"Never applied":       {"It has applied nothing.", live, "", func(*trigger.Index) {}, false, false},
 		"As just applied": {"The status comes later.", live, "", func(x *trigger.Index) {
 			x.Load(owner, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/api", Digest: digest}})
-		}, true},
-		"In flight": {"Nobody knows yet.", edited, digest.String(), func(x *trigger.Index) { x.Begin(owner, key, "vidra/api") }, true},
+		}, true, true},
+		"In flight": {"Nobody knows yet.", edited, digest.String(), func(x *trigger.Index) { x.Begin(owner, key, "vidra/api") }, true, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -246,6 +247,7 @@ func TestCoOwnersGenuine(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, owners, 1)
 			require.Equal(t, tc.want, owners[0].Genuine, tc.reason)
+			require.Equal(t, tc.intact, owners[0].Intact, tc.reason)
 		})
 	}
 }
