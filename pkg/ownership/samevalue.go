@@ -39,9 +39,11 @@ func configuredAt(configuration any, path fieldpath.Path) (any, bool) {
 }
 
 // Disagreement returns the path of a field with different values in two configurations; false if there is none. Fields that
-// one of them lacks are ignored. Items of lists are compared by their name, and lists without names as a whole.
+// one of them lacks are ignored, and so is the version of the API. Items of lists are compared by their name, and lists without names as a whole.
 func Disagreement(a, b *unstructured.Unstructured) (path string, differs bool) {
-	return disagreement("", a.Object, b.Object)
+	versioned := maps.Clone(a.Object)
+	delete(versioned, "apiVersion")
+	return disagreement("", versioned, b.Object)
 }
 
 func disagreement(at string, a, b any) (path string, differs bool) {

@@ -62,6 +62,7 @@ func TestDisagreement(t *testing.T) {
 		"other type":    {"A value of another type.", fields{"data": fields{"a": "1"}}, fields{"data": "a"}, "data"},
 		"other items":   {"Two lists of named items can be merged.", fields{"l": []any{fields{"name": "x"}}}, fields{"l": []any{fields{"name": "y"}}}, ""},
 		"item":          {"A field of an item.", fields{"l": []any{fields{"name": "x", "v": "1"}}}, fields{"l": []any{fields{"name": "x", "v": "2"}}}, "l.x.v"},
+		"version":       {"One object in two versions of its kind.", fields{"apiVersion": "a/v1", "kind": "A"}, fields{"apiVersion": "a/v2", "kind": "A"}, ""},
 		"unnamed items": {"Lists without names.", fields{"l": []any{"a"}}, fields{"l": []any{"b"}}, "l"},
 	}
 	for name, tc := range cases {

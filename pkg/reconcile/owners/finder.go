@@ -275,7 +275,8 @@ func mayHold(vr *v1alpha1.VidraResource, at string, id object.Identity) bool {
 }
 
 // intact reports whether the fields of a manager in an object are the fields that its VidraResource applied, and known whether their digest is comparable. The
-// digests of sensitive objects are sealed with the key of each installation: those of another one are incomparable.
+// digests of sensitive objects are sealed with the key of each installation, and those of objects that it applies in another version are of other
+// paths: they are incomparable.
 func (s *Claimant) intact(vr *v1alpha1.VidraResource, manager string, claim trigger.Claim, live *unstructured.Unstructured) (intact, known bool) {
 	digest := trigger.DigestOf(live, manager, false, nil)
 	expected := trigger.DigestOf(live, manager, false, claim.Applied.Tools)
@@ -288,7 +289,7 @@ func (s *Claimant) intact(vr *v1alpha1.VidraResource, manager string, claim trig
 		if e := &vr.Status.ManagedResources[i]; e.Name == id.Name && object.IdentityOf(e) == id {
 			intact = intact || e.Digest == digest.String()
 			sealed := (s.WithoutKeys || !s.Installation.Applies(manager)) && strings.HasPrefix(e.Digest, seal.Prefix)
-			known = known && !sealed
+			known = known && !sealed && (e.Digest == "" || e.APIVersion == live.GetAPIVersion())
 		}
 	}
 	return intact, known

@@ -215,6 +215,8 @@ func TestCoOwnersGenuine(t *testing.T) {
 	digest := trigger.DigestOf(live, "vidra/api", false, nil)
 	edited := live.DeepCopy()
 	require.NoError(t, unstructured.SetNestedField(edited.Object, "mine", "data", "greeting"))
+	otherVersion := live.DeepCopy()
+	otherVersion.SetAPIVersion("v2")
 	key := trigger.ObjectKey{Namespace: "shop", Name: "page"}
 	owner := trigger.Owner{Name: "api"}
 	cases := map[string]struct {
@@ -231,7 +233,8 @@ func TestCoOwnersGenuine(t *testing.T) {
 		"As just applied": {"The status comes later.", live, "", func(x *trigger.Index) {
 			x.Load(owner, map[trigger.ObjectKey]trigger.Applied{key: {Manager: "vidra/api", Digest: digest}})
 		}, true, true},
-		"In flight": {"Nobody knows yet.", edited, digest.String(), func(x *trigger.Index) { x.Begin(owner, key, "vidra/api") }, true, true},
+		"In flight":          {"Nobody knows yet.", edited, digest.String(), func(x *trigger.Index) { x.Begin(owner, key, "vidra/api") }, true, true},
+		"In another version": {"Its digest is of other paths.", otherVersion, "1:other", func(*trigger.Index) {}, true, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
