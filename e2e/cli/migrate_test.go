@@ -389,41 +389,84 @@ func TestMigrateHelm(t *testing.T) {
 	}
 }
 
-// TestMigrateEndsAnywhere ends a migration, and the way back, at each of their writes. The next run finishes it, and no object is changed.
+// TestMigrateEndsAnywhere ends a migration, and the way back, at each of their writes. The next run finishes it, in either direction, and no object is
+// changed.
 func TestMigrateEndsAnywhere(t *testing.T) {
 	t.Parallel()
 	kubectl, err := testenv.Kubectl(t.Context(), testenv.Options{Out: os.Stderr})
 	require.NoError(t, err)
-	const ns = "migrate-ends"
-	makeNamespace(t, ns)
-	cluster.RemoveAtEnd(t, ns)
-	tool(t, 0, kubectl, "apply", "-n", ns, "-f", writeFile(t, moving))
-	before := moved(t, ns)
-	args := []string{"migrate", "kubectl", "-n", ns, "-l", "app=web"}
-	for _, answered := range []bool{false, true} {
-		back := 0
-		for step, done := 0, false; !done; step += suite.Size(3, 1) {
-			require.Less(t, step, 60)
-			kubeconfig, writes := crashing(t, step, answered)
-			a := vidraAs(t, kubeconfig, append(args, "--apply")...)
-			done = writes() <= step
-			require.Equal(t, done, a.code == 0, a.stderr)
-			requireUnmoved(t, before, moved(t, ns))
-			if step%2 == 0 {
+	helm, err := testenv.Helm(t.Context(), testenv.Options{Out: os.Stderr})
+	require.NoError(t, err)
+	chart := t.TempDir()
+	write := writeIn(t, chart)
+	write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+	write("templates/all.yaml", moving)
+	for name, tt := range map[string]struct {
+		apply    func(t *testing.T, ns string)
+		from     func(ns string) []string
+		managers []string
+		keys     []string
+	}{
+		"kubectl": {
+			func(t *testing.T, ns string) { tool(t, 0, kubectl, "apply", "-n", ns, "-f", writeFile(t, moving)) },
+			func(ns string) []string { return []string{"kubectl", "-n", ns, "-l", "app=web"} },
+			[]string{"kubectl-client-side-apply"}, []string{corev1.LastAppliedConfigAnnotation},
+		},
+		"helm": {
+			func(t *testing.T, ns string) {
+				for range 2 { // two revisions
+					tool(t, 0, helm, "upgrade", "--install", ns, chart, "-n", ns)
+				}
+			},
+			func(ns string) []string { return []string{"helm", ns, "-n", ns} },
+			[]string{"helm"}, []string{"meta.helm.sh/release-name", "app.kubernetes.io/managed-by"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := "migrate-ends-" + name
+			makeNamespace(t, ns)
+			cluster.RemoveAtEnd(t, ns)
+			tt.apply(t, ns)
+			before, args := moved(t, ns), append([]string{"migrate"}, tt.from(ns)...)
+			apply := func() {
 				a := vidra(t, append(args, "--apply")...)
 				require.Equal(t, 0, a.code, a.stdout+a.stderr)
-				requireReleased(t, moved(t, ns), []string{"kubectl-client-side-apply"}, []string{corev1.LastAppliedConfigAnnotation})
+				requireReleased(t, moved(t, ns), tt.managers, tt.keys)
+				require.Equal(t, v1alpha1.DeletionDelete, cluster.GetVidraResource(t, ns).Spec.DeletionPolicy)
 			}
-			t.Logf("answered %t, ended after %d writes and %d writes back: finished", answered, step, back)
-			kubeconfig, _ = crashing(t, back, answered)
-			back++
-			vidraAs(t, kubeconfig, append(args, "--undo")...)
-			requireUnmoved(t, before, moved(t, ns))
-			vidra(t, append(args, "--undo")...) // fails if there is nothing to undo
-			after := moved(t, ns)
-			requireUnmoved(t, before, after)
-			requireBack(t, ns, after)
-			require.Contains(t, after["Role"].GetAnnotations(), corev1.LastAppliedConfigAnnotation)
-		}
+			// again is a user who ends the way back, and wants the migration after all.
+			for i := 0; i < 4; i += suite.Size(3, 1) {
+				answered, again, back := i%2 == 1, i > 1, 0
+				for step, done := 0, false; !done; step += suite.Size(3, 1) {
+					require.Less(t, step, 60)
+					kubeconfig, writes := crashing(t, step, answered)
+					a := vidraAs(t, kubeconfig, append(args, "--apply")...)
+					done = writes() <= step
+					require.Equal(t, done, a.code == 0, a.stderr)
+					requireUnmoved(t, before, moved(t, ns))
+					if again || step%2 == 0 {
+						apply()
+					}
+					t.Logf("answered %t, again %t, ended after %d writes and %d writes back: finished", answered, again, step, back)
+					kubeconfig, _ = crashing(t, back, answered)
+					vidraAs(t, kubeconfig, append(args, "--undo")...)
+					requireUnmoved(t, before, moved(t, ns))
+					if again {
+						apply()
+					}
+					vidra(t, append(args, "--undo")...) // fails if there is nothing to undo
+					after := moved(t, ns)
+					requireUnmoved(t, before, after)
+					requireBack(t, ns, after)
+					for _, key := range tt.keys {
+						_, annotated := after["Role"].GetAnnotations()[key]
+						_, labelled := after["Role"].GetLabels()[key]
+						require.True(t, annotated || labelled, key)
+					}
+					back += suite.Size(3, 1)
+				}
+			}
+		})
 	}
 }

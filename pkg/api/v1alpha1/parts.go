@@ -17,6 +17,7 @@ const (
 	// MigratedFromAnnotation on a VidraResource names the tool and its object from which `vidra migrate` adopted the objects.
 	MigratedFromAnnotation = "vidraresource.infrahub.operators.com/migrated-from"
 	// BeforeMigrationAnnotation on the object of a tool that `vidra migrate` stopped has the fields that it changed, as they were.
+	// On a VidraResource it has the way of the former apply, and during an undo the former spec.deletionPolicy.
 	BeforeMigrationAnnotation = "vidraresource.infrahub.operators.com/before-migration"
 )
 

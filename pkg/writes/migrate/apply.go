@@ -45,7 +45,9 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 	}
 	const back = "nothing was released. Correct it and run the command again, or go back with --undo"
 	if p.Exists {
-		err = c.writes.SecureParts(ctx, p.work.vr)
+		if err = c.withdrawUndo(ctx, p.Name); err == nil {
+			err = c.writes.SecureParts(ctx, p.work.vr)
+		}
 	} else {
 		var remarks []string
 		remarks, err = c.writes.Create(ctx, p.work.prepared, nil)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/writes"
@@ -70,9 +71,71 @@ func (c *Client) giveBack(ctx context.Context, tool Tool, vr *v1alpha1.VidraReso
 	return c.awaitGone(ctx, vr, o.Timeout)
 }
 
+// formerPolicy is the key of the former spec.deletionPolicy in v1alpha1.BeforeMigrationAnnotation of a VidraResource: an undo may end before its deletion.
+const formerPolicy = "deletionPolicy"
+
+// recordOf returns the record in v1alpha1.BeforeMigrationAnnotation of a VidraResource.
+func recordOf(vr *v1alpha1.VidraResource) map[string]any {
+	record := map[string]any{}
+	_ = json.Unmarshal([]byte(vr.Annotations[v1alpha1.BeforeMigrationAnnotation]), &record) // an unreadable one fails where it is needed
+	return record
+}
+
+// policyPatch returns the merge patch of a VidraResource that sets spec.deletionPolicy and the record.
+func policyPatch(vr *v1alpha1.VidraResource, policy any, record map[string]any, version string) ([]byte, error) {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return nil, err
+	}
+	annotation := any(string(text))
+	if len(record) == 0 {
+		annotation = nil
+	}
+	metadata := map[string]any{"uid": vr.UID, "annotations": map[string]any{v1alpha1.BeforeMigrationAnnotation: annotation}}
+	if version != "" {
+		metadata["resourceVersion"] = version
+	}
+	return json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{"deletionPolicy": policy}})
+}
+
+// withdrawUndo returns its former spec.deletionPolicy to a VidraResource that an ended undo was about to delete.
+func (c *Client) withdrawUndo(ctx context.Context, name string) error {
+	at := c.objects.Dynamic.Resource(v1alpha1.Resource)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		u, err := at.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		vr, err := insight.AsVidraResource(u)
+		if err != nil {
+			return err
+		}
+		record := recordOf(vr)
+		former, is := record[formerPolicy]
+		if !is || !vr.DeletionTimestamp.IsZero() || vr.Spec.DeletionPolicy != v1alpha1.DeletionOrphan { // one that is being deleted leaves its objects
+			return nil
+		}
+		delete(record, formerPolicy)
+		patch, err := policyPatch(vr, former, record, vr.ResourceVersion)
+		if err != nil {
+			return err
+		}
+		_, err = at.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: writes.FieldManager})
+		return err
+	})
+	if err != nil {
+		return c.program.VidraResourceError("patch", name, object.WithoutValues(err, ownership.Disclosure{}))
+	}
+	return nil
+}
+
 // deleteAlone deletes a VidraResource without its objects: exactly the one that leaves them, as another client may write spec.deletionPolicy meanwhile.
 func (c *Client) deleteAlone(ctx context.Context, vr *v1alpha1.VidraResource) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": vr.UID}, "spec": map[string]any{"deletionPolicy": v1alpha1.DeletionOrphan}})
+	record := recordOf(vr)
+	if _, is := record[formerPolicy]; !is || vr.Spec.DeletionPolicy != v1alpha1.DeletionOrphan {
+		record[formerPolicy] = vr.Spec.DeletionPolicy
+	}
+	patch, err := policyPatch(vr, v1alpha1.DeletionOrphan, record, "")
 	if err != nil {
 		return fmt.Errorf("encode the patch: %w", err)
 	}
