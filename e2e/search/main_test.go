@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,12 +65,13 @@ func setUp(ctx context.Context) (err error) {
 	if adminKubeconfig, err = cluster.WriteKubeconfig("admin", cluster.Config); err != nil {
 		return err
 	}
-	crd := testenv.CRD("search")
 	if err := apiextensionsv1.AddToScheme(admin.Scheme()); err != nil {
 		return err
 	}
-	if err := admin.Create(ctx, crd); err != nil {
-		return err
+	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{testenv.CRD("search"), testenv.FluxCRD("ExternalArtifact")} {
+		if err := admin.Create(ctx, crd); err != nil {
+			return err
+		}
 	}
 	account, err := cluster.ServiceAccountKubeconfig(ctx, testenv.OperatorNamespace, testenv.OperatorServiceAccount)
 	if err != nil {
@@ -87,7 +89,18 @@ func setUp(ctx context.Context) (err error) {
 	if err := admin.Create(ctx, kubeconfigOf(proxies[1], config.BearerToken)); err != nil {
 		return err
 	}
-	operators = []*process{{proxy: proxies[0]}}
+	if err := startInfrahub(ctx); err != nil {
+		return err
+	}
+	publish, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	at := publish.Addr().String()
+	if err := publish.Close(); err != nil {
+		return err
+	}
+	operators = []*process{{proxy: proxies[0], args: []string{"--infrahub-publish-bind-address=" + at, "--infrahub-publish-url=http://" + at, "--artifact-hosts=127.0.0.1"}}}
 	return startOperators(ctx)
 }
 

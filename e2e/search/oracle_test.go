@@ -54,7 +54,7 @@ func (r *run) wrong(ctx context.Context) iter.Seq[string] {
 		r.releaseHeld(ctx)
 		all := &v1alpha1.VidraResourceList{}
 		found, settled := r.wrongOwners(ctx, all)
-		found = append(found, r.wrongHistories(all.Items)...)
+		found = append(append(found, r.wrongHistories(all.Items)...), r.wrongSync(ctx)...)
 		for _, text := range found {
 			if !yield(text) {
 				return

@@ -51,6 +51,10 @@ type spec struct {
 	Remote bool `json:"remote,omitempty"`
 	// Shard is the shard of the VidraResource, in searches with shards: that of the others if it is empty.
 	Shard string `json:"shard,omitempty"`
+	// Synced has an InfrahubSync write the VidraResource: its manifest is an artifact. Published has it publish an artifact for each object, and the
+	// VidraResource names the publication.
+	Synced    bool `json:"synced,omitempty"`
+	Published bool `json:"published,omitempty"`
 	// Others are the other fields of the spec, by their paths.
 	Others map[string]any `json:"others,omitempty"`
 	// Invalid is the field that has a value of another type if Broken is "field".

@@ -2,9 +2,11 @@ package search
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
@@ -37,8 +41,22 @@ const (
 type point struct {
 	scenario string
 	operation
-	// committed is whether the API server has done what the write asks.
-	committed bool
+	// fault is the fault: a kill, or an answer.
+	fault string
+}
+
+// The kills of operators: before the API server gets the write, and after it has committed it.
+const (
+	notSent   = "not sent"
+	committed = "committed"
+)
+
+// answers are the faults of answers to writes. The operator goes on.
+var answers = map[string]faultproxy.Fault{
+	"answer lost": faultproxy.CutAfter(0),
+	"unavailable": faultproxy.Text(http.StatusServiceUnavailable, "no healthy upstream"),
+	"timeout":     faultproxy.Status(apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)),
+	"conflict":    faultproxy.Status(apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "name", errors.New("the object has been modified"))),
 }
 
 // operation is a write of an operator.
@@ -52,35 +70,48 @@ type operation struct {
 }
 
 func (p point) String() string {
-	return fmt.Sprintf("%s, %s %d%s, %s", p.scenario, p.request, p.nth, map[int]string{destinationProxy: " at the destination", otherShardProxy: " of the other shard"}[p.at],
-		map[bool]string{true: "committed", false: "not sent"}[p.committed])
+	return fmt.Sprintf("%s, %s %d%s, %s", p.scenario, p.request, p.nth, map[int]string{destinationProxy: " at the destination", otherShardProxy: " of the other shard"}[p.at], p.fault)
 }
 
 // TestCrashPoints kills the operator at each write of each scenario, before the API server gets the write and after it has committed it,
 // and starts it again. Then everything is as after a run without a kill: the oracles of TestTransitions hold.
 func TestCrashPoints(t *testing.T) {
-	crashPoints(t, scenarios(t, "points"), 5*together)
+	writePoints(t, scenarios(t, "points"), 5*together, together, killAt, notSent, committed)
+}
+
+// TestCrashPointsOfSyncs does so while an InfrahubSync writes VidraResources, or publishes their manifests.
+func TestCrashPointsOfSyncs(t *testing.T) {
+	writePoints(t, scenarios(t, "syncs"), together, together, killAt, notSent, committed)
+}
+
+// TestFaultyAnswers has, of the answers to the writes of each scenario, one that is a fault. The end is as without it.
+func TestFaultyAnswers(t *testing.T) {
+	all := scenarios(t, "points")
+	maps.Copy(all, scenarios(t, "syncs"))
+	writePoints(t, all, 2*together, 2*together, faultyAnswers, slices.Collect(maps.Keys(answers))...)
 }
 
 // TestCrashPointsOfShards does so while VidraResources move between the operators of two shards. The operator of the write is killed.
 func TestCrashPointsOfShards(t *testing.T) {
 	divide(t)
-	crashPoints(t, scenarios(t, "shards"), 2*together)
+	writePoints(t, scenarios(t, "shards"), 2*together, together, killAt, notSent, committed)
 }
 
-// crashPoints kills operators at the writes of scenarios; at some of them unless at full size.
-func crashPoints(t *testing.T, scenarios map[string]plan, some int) {
+// writePoints has try try each of the faults, n at a time, at the writes of scenarios; at some of them unless at full size.
+func writePoints(t *testing.T, scenarios map[string]plan, some, n int, try func(*ends, map[string]plan, []point) []point, faults ...string) {
 	t.Helper()
 	begin := time.Now()
 	var all []point
 	for name, seen := range undisturbed(t, scenarios) {
 		for _, w := range seen.writes {
-			all = append(all, point{name, w, false}, point{name, w, true})
+			for _, fault := range faults {
+				all = append(all, point{name, w, fault})
+			}
 		}
 	}
 	points, e := choose(t, all, some), ends{t: t}
 	logScenarios(t, all)
-	left := reach(points, together, func(batch []point) []point { return killAt(&e, scenarios, batch) })
+	left := reach(points, n, func(batch []point) []point { return try(&e, scenarios, batch) })
 	e.wait()
 	requireReached(t, len(all), points, left, begin)
 }
@@ -199,7 +230,7 @@ func (r *run) writeOf(at int, q faultproxy.Request) (operation, bool) {
 	case "create", "update", "patch", "delete":
 		resource := strings.Trim(q.Resource+"/"+q.Subresource, "/")
 		is := q.Resource != "events" && !q.Query.Has("dryRun") && r.named(q.Namespace, q.Name)
-		return operation{at: at, request: q.Verb + " " + resource + " " + strings.TrimPrefix(q.Name, r.prefix+"-")}, is
+		return operation{at: at, request: q.Verb + " " + resource + " " + r.short(q.Name)}, is
 	}
 	return operation{}, false
 }
@@ -353,15 +384,7 @@ func killAt(e *ends, scenarios map[string]plan, points []point) (missed []point)
 	beside(t, scenes, func(s *scene) { s.prepare(ctx, scenarios[s.scenario]) })
 	e.wait()
 	for _, s := range scenes {
-		fault := faultproxy.Stall()
-		if s.committed {
-			fault = faultproxy.Late()
-		}
-		s.rule = proxies[s.at].Inject(faultproxy.Match{Where: func(q faultproxy.Request) bool {
-			w, is := s.writeOf(s.at, q)
-			w.nth = s.nth
-			return is && w == s.operation
-		}}, fault.Nth(s.nth))
+		s.rule = s.inject(s.run, map[string]faultproxy.Fault{notSent: faultproxy.Stall(), committed: faultproxy.Late()}[s.fault])
 		defer s.rule.Remove()
 	}
 	beside(t, scenes, func(s *scene) {
@@ -409,6 +432,47 @@ func killAt(e *ends, scenarios map[string]plan, points []point) (missed []point)
 	})
 	for _, s := range scenes {
 		e.add(ctx, s.run, s.point)
+	}
+	return missed
+}
+
+// inject has a fault hit the write of a point in a run.
+func (p point) inject(r *run, fault faultproxy.Fault) *faultproxy.Rule {
+	return proxies[p.at].Inject(faultproxy.Match{Where: func(q faultproxy.Request) bool {
+		w, is := r.writeOf(p.at, q)
+		w.nth = p.nth
+		return is && w == p.operation
+	}}, fault.Nth(p.nth))
+}
+
+// faultyAnswers runs scenarios with one faulty answer in each, and returns the points of the scenarios that ended without it.
+func faultyAnswers(e *ends, scenarios map[string]plan, points []point) (missed []point) {
+	t := e.t
+	t.Helper()
+	type scene struct {
+		point
+		*run
+		rule *faultproxy.Rule
+	}
+	ctx, scenes := t.Context(), make([]*scene, len(points))
+	for i, p := range points {
+		scenes[i] = &scene{point: p, run: newRun(ctx, t, t.Logf)}
+	}
+	beside(t, scenes, func(s *scene) {
+		defer s.explain(t, s.point)
+		s.prepare(ctx, scenarios[s.scenario])
+		s.rule = s.inject(s.run, answers[s.fault])
+		defer s.rule.Remove()
+		since := marks()
+		s.step(ctx, scenarios[s.scenario].last())
+		s.settle(ctx)
+		s.requireFewRequests(since)
+	})
+	for _, s := range scenes {
+		e.add(ctx, s.run, s.point)
+		if s.rule.Hits() == 0 {
+			missed = append(missed, s.point)
+		}
 	}
 	return missed
 }

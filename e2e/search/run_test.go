@@ -83,6 +83,8 @@ type run struct {
 	slowed bool
 	// settled has the objects that one VidraResource wanted alone when all was quiet.
 	settled map[string]wish
+	// publisher is the UID of the InfrahubSync of this run.
+	publisher atomic.Value
 	// word matches the names of this run.
 	word *regexp.Regexp
 }
@@ -256,7 +258,12 @@ func (r *run) delete(ctx context.Context, name string, alsoParts bool) {
 		return
 	}
 	v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(name)}}
-	require.NoError(r, admin.Delete(ctx, v))
+	if s.Synced || s.Published {
+		r.list(ctx, s, spec{})
+	}
+	if !s.Synced {
+		require.NoError(r, admin.Delete(ctx, v))
+	}
 	if s.Suspend { // the deletion of a suspended one waits, as documented
 		require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"suspend":false}}`)))
 	}
@@ -295,6 +302,9 @@ func (r *run) dropped(name string, was spec, is *spec) {
 }
 
 func (r *run) apply(ctx context.Context, s spec) {
+	if s.Synced || s.Published {
+		r.list(ctx, r.owners[s.Name], s)
+	}
 	v, err := r.write(ctx, s)
 	if s.refused() {
 		require.True(r, apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err), "%s %s is refused by the API server: %v", s.Broken, s.Invalid, err)
@@ -344,9 +354,12 @@ func (r *run) apply(ctx context.Context, s spec) {
 	}
 }
 
-// write creates or updates the VidraResource of a spec. One that is being deleted is awaited first.
+// write creates or updates the VidraResource of a spec, unless an InfrahubSync does. One that is being deleted is awaited first.
 func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error) {
 	v := &v1alpha1.VidraResource{}
+	if s.Synced {
+		return v, nil
+	}
 	for {
 		err := admin.Get(ctx, client.ObjectKey{Name: r.owner(s.Name)}, v)
 		if apierrors.IsNotFound(err) {
@@ -414,6 +427,9 @@ func (r *run) fill(ctx context.Context, v *v1alpha1.VidraResource, s spec) {
 		Destination: v1alpha1.Destination{Namespace: r.main()}, Manifest: inline, Prune: new(!s.NoPrune), Suspend: s.Suspend, Force: s.Force, Wait: s.Wait,
 		Adopt: v1alpha1.AdoptPolicy(s.Adopt),
 		Drift: &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftMode(s.Mode), Additions: v1alpha1.AdditionsPolicy(s.Additions)},
+	}
+	if s.Published {
+		v.Spec.Manifest, v.Spec.ManifestFrom = "", []v1alpha1.ManifestSource{{Kind: "ExternalArtifact", Namespace: r.main(), Name: r.prefix}}
 	}
 	if s.Remote {
 		v.Spec.Destination.Server = proxies[destinationProxy].Config().Host
@@ -789,6 +805,7 @@ func (r *run) end(ctx context.Context) {
 			return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(v), v)), nil
 		}), "%s is gone: %v", v.Name, v.Status.Conditions)
 	}
+	r.endSync(ctx)
 	for _, ns := range []string{r.main(), r.far(), r.mirror(), r.nested()} {
 		require.NoError(r, client.IgnoreNotFound(admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})))
 	}
@@ -853,7 +870,21 @@ func (r *run) requireUnwritten(ctx context.Context, mark testenv.AuditMark) {
 
 // named reports whether an object is of the run.
 func (r *run) named(namespace, name string) bool {
-	return r.word.MatchString(namespace) || r.word.MatchString(name)
+	return r.word.MatchString(namespace) || r.word.MatchString(name) || r.isArchive(name)
+}
+
+// short returns a name without the parts that differ from run to run.
+func (r *run) short(name string) string {
+	if r.isArchive(name) {
+		return "archive"
+	}
+	return strings.Trim(r.word.ReplaceAllString(name, ""), "-")
+}
+
+// isArchive reports whether a name is of a Secret with an archive that the InfrahubSync of the run has published.
+func (r *run) isArchive(name string) bool {
+	publisher, is := r.publisher.Load().(string)
+	return is && strings.Contains(name, publisher)
 }
 
 func ready(v *v1alpha1.VidraResource) metav1.Condition {

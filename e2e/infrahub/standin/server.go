@@ -119,6 +119,16 @@ func (s *Server) Remove(ids ...string) {
 	})
 }
 
+// Change removes artifacts by their ids, from all branches, and adds others, at once.
+func (s *Server) Change(gone []string, added ...Artifact) {
+	s.change(func(artifacts map[string]Artifact) {
+		maps.DeleteFunc(artifacts, func(_ string, a Artifact) bool { return slices.Contains(gone, a.ID) })
+		for _, a := range added {
+			artifacts[a.Branch+"/"+a.ID] = a
+		}
+	})
+}
+
 func (s *Server) change(do func(map[string]Artifact)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
