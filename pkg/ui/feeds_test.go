@@ -62,6 +62,7 @@ func TestFeedAfterRefusal(t *testing.T) {
 		first := s.feeds.use(vidraResourceFeed, s.store)
 		_, refusal := s.store.await(t.Context())
 		require.True(t, apierrors.IsForbidden(refusal))
+		synctest.Wait() // the feed ends after its answer
 		require.True(t, s.feeds.refuses(vidraResourceFeed))
 		may.Store(true)
 		time.Sleep(linger + time.Second)
