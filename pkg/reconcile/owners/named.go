@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -156,11 +157,19 @@ func (n *Named) Forget(name string) {
 // fails: other VidraResources may have the objects, too.
 func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
 	receivers, latest := map[object.Identity][]Receiver{}, n.Sources.Latest()
-	reads, cancel := context.WithTimeout(ctx, allReadsTimeout)
-	defer cancel()
-	var adding sync.Mutex // guards receivers
+	var silent atomic.Int32 // reads without an answer
+	var adding sync.Mutex   // guards receivers
 	find := func(vr *v1alpha1.VidraResource) {
+		timeout := readTimeout
+		if silent.Load() >= manySilent {
+			timeout = shortReadTimeout
+		}
+		reads, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
 		named, parsed, err := n.naming(ctx, vr, n.read(reads, vr, latest), ids)
+		if err != nil && reads.Err() != nil {
+			silent.Add(1)
+		}
 		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !isAt(vr, at)}
 		adding.Lock()
 		defer adding.Unlock()
@@ -399,11 +408,12 @@ func (n *Named) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, latest 
 }
 
 // The server of an artifact may be one of another tenant, and leave all requests without an answer. readTimeout is the time for the parts of one other
-// VidraResource, and allReadsTimeout for the parts of all. parallelReads manifests are in memory at a time.
+// VidraResource, and shortReadTimeout once manySilent reads for a removal had no answer. parallelReads manifests are in memory at a time.
 const (
-	readTimeout     = 5 * time.Second
-	allReadsTimeout = 3 * readTimeout
-	parallelReads   = 8
+	readTimeout      = 5 * time.Second
+	shortReadTimeout = time.Second
+	parallelReads    = 8
+	manySilent       = 2 * parallelReads
 )
 
 // current reports whether m is from the latest generation of a VidraResource, with the present versions of its parts. The API server is asked for these
