@@ -119,16 +119,19 @@ func (m *moves) former(ctx context.Context, to, at string, id object.Identity, l
 // partsOf reads the parts of the manifest of a VidraResource. It fails with those that it has read if others may exist.
 func (m *moves) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, _ func(source.Key) bool) ([]desired.Part, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	c, read := m.contents[vr.Name]
-	if !read {
-		var refused, err error
-		c.parts, refused, err = desired.AvailableParts(ctx, m.client.sources, m.client.dynamic, cluster.Scope{}, vr, nil)
-		if c.unread = refused; err != nil {
-			c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
-		}
-		m.contents[vr.Name] = c
+	m.mu.Unlock()
+	if read {
+		return c.parts, c.unread
 	}
+	var refused, err error // a server that does not answer must not delay the reads of others
+	c.parts, refused, err = desired.AvailableParts(ctx, m.client.sources, m.client.dynamic, cluster.Scope{}, vr, nil)
+	if c.unread = refused; err != nil {
+		c.parts, c.unread = []desired.Part{desired.InlinePart(vr)}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.contents[vr.Name] = c
 	return c.parts, c.unread
 }
 
