@@ -117,7 +117,7 @@ func (p *pass) uninstalling(ctx context.Context) string {
 			return fmt.Sprintf("it is not known whether the CustomResourceDefinition %s is being deleted, too: %v", name, err)
 		case deleted:
 			return fmt.Sprintf("the CustomResourceDefinition %s is being deleted, or was deleted with it: to leave them in place, set spec.deletionPolicy to Orphan; "+
-				"to remove them, annotate the CustomResourceDefinition with %s=true", name, v1alpha1.AllowDeletionAnnotation)
+				"to remove them, annotate the CustomResourceDefinition, installed again if it is gone, with %s=true", name, v1alpha1.AllowDeletionAnnotation)
 		}
 	}
 	switch goes, err := p.ownNamespaceGoes(ctx); {
