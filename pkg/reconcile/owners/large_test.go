@@ -127,6 +127,21 @@ func TestArtifactsWithoutAnswers(t *testing.T) {
 	}
 }
 
+// TestPanicOfARead: a panic about the manifest of another VidraResource is one of the reconcile, which recovers, and not of the process.
+func TestPanicOfARead(t *testing.T) {
+	vr := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{ManifestFrom: []v1alpha1.ManifestSource{{Kind: source.ConfigMap, Name: "parts", Namespace: "shop", Key: "a"}}}}
+	n := &Named{
+		Sources: &source.Watches{},
+		Preview: func(context.Context) ([]*v1alpha1.VidraResource, error) { return []*v1alpha1.VidraResource{vr}, nil },
+		Parts: func(context.Context, *v1alpha1.VidraResource, func(source.Key) bool) ([]desired.Part, error) {
+			panic("of a parser")
+		},
+	}
+	require.Panics(t, func() {
+		_, _ = n.Receivers(t.Context(), "me", "", []object.Identity{fixture.IDOf(fixture.ConfigMapKind, "shop", "page")}, time.Now())
+	})
+}
+
 // TestSlowArtifacts: manifests that are read slowly count, also if all of them take longer than a few that never answer may, and one that is read after
 // many without an answer.
 func TestSlowArtifacts(t *testing.T) {

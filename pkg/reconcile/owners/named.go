@@ -22,6 +22,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -157,19 +158,9 @@ func (n *Named) Forget(name string) {
 // fails: other VidraResources may have the objects, too.
 func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
 	receivers, latest := map[object.Identity][]Receiver{}, n.Sources.Latest()
-	var silent atomic.Int32 // reads without an answer
-	var adding sync.Mutex   // guards receivers
-	find := func(vr *v1alpha1.VidraResource) {
-		timeout := readTimeout
-		if silent.Load() >= manySilent {
-			timeout = shortReadTimeout
-		}
-		reads, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
+	var adding sync.Mutex // guards receivers
+	find := func(reads context.Context, vr *v1alpha1.VidraResource) error {
 		named, parsed, err := n.naming(ctx, vr, n.read(reads, vr, latest), ids)
-		if err != nil && reads.Err() != nil {
-			silent.Add(1)
-		}
 		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !isAt(vr, at)}
 		adding.Lock()
 		defer adding.Unlock()
@@ -181,19 +172,35 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 				receivers[id] = append(receivers[id], receiver)
 			}
 		}
+		return err
 	}
+	var silent atomic.Int32 // reads without an answer
+	var caught parallel.Panic
 	var finds errgroup.Group
 	finds.SetLimit(parallelReads)
 	err := n.visit(ctx, owner, since, func(vr *v1alpha1.VidraResource) {
 		switch {
 		case !vr.DeletionTimestamp.IsZero():
 		case len(vr.Spec.ManifestFrom) == 0:
-			find(vr)
+			_ = find(ctx, vr) // it is in the receiver
 		default:
-			finds.Go(func() error { find(vr); return nil })
+			finds.Go(func() error {
+				defer caught.Catch()
+				timeout := readTimeout
+				if silent.Load() >= manySilent {
+					timeout = shortReadTimeout
+				}
+				reads, cancel := context.WithTimeout(ctx, timeout)
+				defer cancel()
+				if err := find(reads, vr); err != nil && reads.Err() != nil {
+					silent.Add(1)
+				}
+				return nil
+			})
 		}
 	})
 	_ = finds.Wait()
+	caught.Raise()
 	for _, all := range receivers {
 		slices.SortFunc(all, Receiver.compare)
 	}
