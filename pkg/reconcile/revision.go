@@ -326,13 +326,13 @@ func (p *pass) recordRevision(ctx context.Context) {
 }
 
 // savedLate reports whether the content of the manifest is saved. It saves the content that was first read under a hold, and found to be applied, or
-// whose save failed.
+// with a resync, whose save failed: each attempt reads the sources.
 func (p *pass) savedLate(ctx context.Context) bool {
 	s := p.state
 	if s.revision.saved == s.manifest.revision {
 		return true
 	}
-	if p.plan.VR.RevisionTo() != 0 {
+	if p.plan.VR.RevisionTo() != 0 || !p.plan.VR.Holds() && !p.plan.Scope.Resync {
 		return false
 	}
 	var got desired.Parts
