@@ -71,6 +71,12 @@ func Account(vr *v1alpha1.VidraResource) string {
 	return vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName
 }
 
+// accountOf returns the namespace and the name of the ServiceAccount that a user is; empty without a user.
+func accountOf(user string) (namespace, name string) {
+	namespace, name, _ = strings.Cut(strings.TrimPrefix(user, accountPrefix), ":")
+	return namespace, name
+}
+
 // RefusesImpersonation reports whether the API server refused a request because Vidra may not act as its account.
 func RefusesImpersonation(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot impersonate")
@@ -82,7 +88,7 @@ func WithAccount(err error, user string) error {
 	if user == "" || !RefusesImpersonation(err) {
 		return err
 	}
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(user, accountPrefix), ":")
+	namespace, name := accountOf(user)
 	return fmt.Errorf("%w: grant Vidra the verb impersonate on the ServiceAccount %s in namespace %s", err, name, namespace)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -76,7 +75,8 @@ func (s Subject) Right(key trigger.ObjectKey, verb string) Right {
 
 // Namespaces returns the namespaces whose roles and bindings may grant the right, or the right to ask for it as its subject. Empty is no namespace.
 func (r Right) Namespaces() []string {
-	return slices.Compact([]string{r.Subject.accountNamespace(), r.Namespace})
+	of, _ := accountOf(r.Subject.User)
+	return slices.Compact([]string{of, r.Namespace})
 }
 
 // Allowed reports whether the subject of a client has a right.
@@ -90,7 +90,7 @@ func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, 
 func AllowedTo(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
-	namespace := right.Subject.accountNamespace()
+	namespace, _ := accountOf(right.Subject.User)
 	return ask(ctx, client, subjectReviews, right, &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -98,12 +98,6 @@ func AllowedTo(ctx context.Context, client dynamic.Interface, right Right) (bool
 			ResourceAttributes: &right.ResourceAttributes,
 		},
 	})
-}
-
-// accountNamespace returns the namespace of the ServiceAccount that Vidra impersonates; empty if it acts as itself.
-func (s Subject) accountNamespace() string {
-	namespace, _, _ := strings.Cut(strings.TrimPrefix(s.User, accountPrefix), ":")
-	return namespace
 }
 
 // Refused are the rights that may have been missing if a request failed with err:
