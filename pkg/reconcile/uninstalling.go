@@ -23,9 +23,9 @@ import (
 )
 
 // ownDefinition and syncDefinition are the CustomResourceDefinitions of VidraResources and of InfrahubSyncs.
-const (
-	ownDefinition  = "vidraresources.infrahub.operators.com"
-	syncDefinition = "infrahubsyncs.infrahub.operators.com"
+var (
+	ownDefinition  = v1alpha1.Resource.GroupResource().String()
+	syncDefinition = v1alpha1.SyncResource.GroupResource().String()
 )
 
 // definitionRecheck is the time between two reads of a CustomResourceDefinition while it is being deleted, or absent. collectionTime bounds the time in which

@@ -34,14 +34,15 @@ import (
 )
 
 const (
-	// definition is the CustomResourceDefinition of InfrahubSyncs.
-	definition = "infrahubsyncs.infrahub.operators.com"
 	// syncsAtATime is how many InfrahubSyncs are synced at a time.
 	syncsAtATime = 4
 	// servedInterval is the time between two checks whether a new CustomResourceDefinition is served, and restartInterval that until a
 	// controller that ended is started again.
 	servedInterval, restartInterval = 250 * time.Millisecond, 10 * time.Second
 )
+
+// definition is the CustomResourceDefinition of InfrahubSyncs.
+var definition = v1alpha1.SyncResource.GroupResource().String()
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 

@@ -12,8 +12,11 @@ var GroupVersion = schema.GroupVersion{Group: "infrahub.operators.com", Version:
 // Kind is the kind of VidraResources.
 const Kind = "VidraResource"
 
-// Resource is the resource of VidraResources.
-var Resource = GroupVersion.WithResource("vidraresources")
+// Resource is the resource of VidraResources, and SyncResource the resource of InfrahubSyncs.
+var (
+	Resource     = GroupVersion.WithResource("vidraresources")
+	SyncResource = GroupVersion.WithResource("infrahubsyncs")
+)
 
 var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 

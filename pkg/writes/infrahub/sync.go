@@ -22,9 +22,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
-// syncs is the resource of InfrahubSyncs.
-var syncs = v1alpha1.GroupVersion.WithResource("infrahubsyncs")
-
 // Client reads and writes in one cluster. Its methods are safe for concurrent use.
 type Client struct {
 	program insight.Program
@@ -47,7 +44,7 @@ func New(config *rest.Config, program insight.Program) (*Client, error) {
 
 // Syncs lists the InfrahubSyncs.
 func (c *Client) Syncs(ctx context.Context) ([]*v1alpha1.InfrahubSync, error) {
-	list, err := c.dynamic.Resource(syncs).List(ctx, metav1.ListOptions{})
+	list, err := c.dynamic.Resource(v1alpha1.SyncResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, c.syncError("list", "", err)
 	}
@@ -64,7 +61,7 @@ func (c *Client) Syncs(ctx context.Context) ([]*v1alpha1.InfrahubSync, error) {
 
 // Sync reads an InfrahubSync.
 func (c *Client) Sync(ctx context.Context, name string) (*v1alpha1.InfrahubSync, error) {
-	u, err := c.dynamic.Resource(syncs).Get(ctx, name, metav1.GetOptions{})
+	u, err := c.dynamic.Resource(v1alpha1.SyncResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, c.syncError("get", name, err)
 	}
@@ -119,7 +116,7 @@ func (c *Client) Apply(ctx context.Context, s SyncSpec) (name string, err error)
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.SyncKind))
 	u.SetName(name)
-	_, err = c.dynamic.Resource(syncs).Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: insight.FieldManager, Force: true})
+	_, err = c.dynamic.Resource(v1alpha1.SyncResource).Apply(ctx, name, u, metav1.ApplyOptions{FieldManager: insight.FieldManager, Force: true})
 	return name, c.syncError("apply", name, err)
 }
 
@@ -135,13 +132,13 @@ func (c *Client) Confirm(ctx context.Context, is *v1alpha1.InfrahubSync) error {
 
 // Delete deletes the InfrahubSync that was read.
 func (c *Client) Delete(ctx context.Context, is *v1alpha1.InfrahubSync) error {
-	return c.syncError("delete", is.Name, c.dynamic.Resource(syncs).Delete(ctx, is.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &is.UID}}))
+	return c.syncError("delete", is.Name, c.dynamic.Resource(v1alpha1.SyncResource).Delete(ctx, is.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &is.UID}}))
 }
 
 // annotate sets an annotation of an InfrahubSync.
 func (c *Client) annotate(ctx context.Context, name, key, value string) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	_, err := c.dynamic.Resource(syncs).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: insight.FieldManager})
+	_, err := c.dynamic.Resource(v1alpha1.SyncResource).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: insight.FieldManager})
 	return err
 }
 
