@@ -367,20 +367,29 @@ type scenarioName string
 
 func (n scenarioName) String() string { return string(n) }
 
+// scene is a run of a scenario up to its point. rule has the fault of the point.
+type scene struct {
+	point
+	*run
+	rule *faultproxy.Rule
+}
+
+// scenesOf begins a run for each point.
+func scenesOf(ctx context.Context, t *testing.T, points []point) []*scene {
+	scenes := make([]*scene, len(points))
+	for i, p := range points {
+		scenes[i] = &scene{point: p, run: newRun(ctx, t, t.Logf)}
+	}
+	return scenes
+}
+
 // killAt runs scenarios until each has reached its point, kills the operators of the points, starts them again, and checks what comes of them.
 // It returns the points that were not reached.
 func killAt(e *ends, scenarios map[string]plan, points []point) (missed []point) {
 	t := e.t
 	t.Helper()
-	type scene struct {
-		point
-		*run
-		rule *faultproxy.Rule
-	}
-	ctx, scenes := t.Context(), make([]*scene, len(points))
-	for i, p := range points {
-		scenes[i] = &scene{point: p, run: newRun(ctx, t, t.Logf)}
-	}
+	ctx := t.Context()
+	scenes := scenesOf(ctx, t, points)
 	beside(t, scenes, func(s *scene) { s.prepare(ctx, scenarios[s.scenario]) })
 	e.wait()
 	for _, s := range scenes {
@@ -449,15 +458,8 @@ func (p point) inject(r *run, fault faultproxy.Fault) *faultproxy.Rule {
 func faultyAnswers(e *ends, scenarios map[string]plan, points []point) (missed []point) {
 	t := e.t
 	t.Helper()
-	type scene struct {
-		point
-		*run
-		rule *faultproxy.Rule
-	}
-	ctx, scenes := t.Context(), make([]*scene, len(points))
-	for i, p := range points {
-		scenes[i] = &scene{point: p, run: newRun(ctx, t, t.Logf)}
-	}
+	ctx := t.Context()
+	scenes := scenesOf(ctx, t, points)
 	beside(t, scenes, func(s *scene) {
 		defer s.explain(t, s.point)
 		s.prepare(ctx, scenarios[s.scenario])
