@@ -13,8 +13,9 @@ const (
 	KeepAnnotation = "vidraresource.infrahub.operators.com/keep"
 
 	// AllowDeletionAnnotation on the CustomResourceDefinition of VidraResources, or of InfrahubSyncs, with the value "true", makes the deletion
-	// of the CustomResourceDefinition the deletion of all VidraResources, or of those of InfrahubSyncs, and of their objects. Without it, the objects stay. The CustomResourceDefinition
-	// of InfrahubSyncs goes before their VidraResources: the annotation counts on the one that is installed again.
+	// of the CustomResourceDefinition the deletion of all VidraResources, or of all VidraResources of InfrahubSyncs, and of their objects. Without
+	// it, the objects stay. The CustomResourceDefinition of InfrahubSyncs goes before their VidraResources: it has to be installed again with
+	// the annotation.
 	AllowDeletionAnnotation = "infrahub.operators.com/allow-deletion"
 
 	// RunOnceAnnotation on an object in a manifest, with the value "true", has Vidra create the object once: after

@@ -139,8 +139,8 @@ var (
 )
 
 // obstaclesOf returns the objects whose change may end a refusal. The texts are in k8s.io/apiserver/pkg/admission/plugin,
-// k8s.io/kubernetes/plugin/pkg/admission and k8s.io/kubernetes/pkg/registry/rbac/validation. For other refusals, such as a refusal by an external webhook, the next resync is the
-// next attempt.
+// k8s.io/kubernetes/plugin/pkg/admission and k8s.io/kubernetes/pkg/registry/rbac/validation. For other refusals, such as a refusal by an
+// external webhook, the next resync is the next attempt.
 func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 	if err == nil {
 		return nil
