@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,7 +14,9 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
@@ -202,6 +205,103 @@ func TestRestartCostsNothing(t *testing.T) {
 				}, "the status counts the heal, so that nothing is left to write")
 			}
 		})
+	}
+}
+
+// TestRestartWritesNoStatus restarts the operator while VidraResources are not Ready, or have something to report, of which nothing changes: their statuses are
+// as they should be, and none is written. It is not parallel: it restarts the operator.
+func TestRestartWritesNoStatus(t *testing.T) {
+	ns := newNamespace(t)
+	edited := func(t *testing.T, name string) {
+		t.Helper()
+		require.NoError(t, mergePatch(pageOf(t, ns, name), `{"data":{"greeting":"mine"}}`))
+		awaitNotReady(t, ns+"-"+name, v1alpha1.ReasonDriftDetected, "data.greeting")
+	}
+	service := "apiVersion: v1\nkind: Service\nmetadata:\n  name: refused\nspec:\n  ports:\n  - port: 99999999\n"
+	cases := []struct {
+		name, manifest string
+		options        []func(*v1alpha1.VidraResource)
+		// then leads to the state, of a VidraResource that is Ready; without it, the VidraResource is never Ready.
+		then func(t *testing.T, name string)
+	}{
+		{name: "warned", options: []func(*v1alpha1.VidraResource){withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn})}, then: edited},
+		{name: "glass", then: func(t *testing.T, name string) {
+			t.Helper()
+			annotate(t, pageOf(t, ns, name), in(time.Hour), "incident 42")
+			awaitAnswer(t, ns+"-"+name, pageOf(t, ns, name), v1alpha1.BreakGlassAccepted, "incident 42")
+			edited(t, name)
+		}},
+		{name: "added", options: []func(*v1alpha1.VidraResource){withAdditions(v1alpha1.AdditionsWarn)}, then: func(t *testing.T, name string) {
+			t.Helper()
+			require.NoError(t, patchedBy("kubectl-edit", types.MergePatchType)(ns, pageOf(t, ns, name), `{"data":{"more":"mine"}}`))
+			awaitCondition(t, ns+"-"+name, drifts(metav1.ConditionTrue, v1alpha1.ReasonDriftDetected))
+		}},
+		{name: "held", then: func(t *testing.T, name string) {
+			t.Helper()
+			hold(t, ns+"-"+name, true)
+			awaitReady(t, ns+"-"+name)
+			reconcileNow(t, ns+"-"+name)
+			setManifest(t, ns+"-"+name, configMap(name, "two"))
+			awaitNotReadyAnyGeneration(t, ns+"-"+name, v1alpha1.ReasonRevisionHeld)
+		}},
+		{name: "suspended", then: func(t *testing.T, name string) {
+			t.Helper()
+			changeSpec(t, ns+"-"+name, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
+			awaitReady(t, ns+"-"+name)
+			setManifest(t, ns+"-"+name, manifests(configMap(name, "two"), service))
+			awaitNotReadyAnyGeneration(t, ns+"-"+name, v1alpha1.ReasonSuspended)
+		}},
+		{name: "waits", then: func(t *testing.T, name string) {
+			t.Helper()
+			changeSpec(t, ns+"-"+name, func(spec *v1alpha1.VidraResourceSpec) { spec.DependsOn = dependencies(ns + "-absent") })
+			setManifest(t, ns+"-"+name, manifests(configMap(name, "two"), "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: waits\n"))
+			awaitNotReadyAnyGeneration(t, ns+"-"+name, v1alpha1.ReasonDependencyNotReady)
+		}},
+		{name: "dependent", options: []func(*v1alpha1.VidraResource){dependingOn(ns + "-absent")}},
+		{name: "unserved", manifest: "apiVersion: absent.example.com/v1\nkind: Absent\nmetadata:\n  name: unserved\n"},
+		{name: "invalid", manifest: "kind: {"},
+		{name: "refused", manifest: service},
+		{name: "sourceless", options: []func(*v1alpha1.VidraResource){func(v *v1alpha1.VidraResource) {
+			v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "ConfigMap", Name: "absent", Namespace: ns, Key: "all"}}
+		}}},
+		{name: "unhealthy", options: []func(*v1alpha1.VidraResource){waiting}, manifest: workload(ns, "unhealthy")},
+		{name: "deleting", then: func(t *testing.T, name string) {
+			t.Helper()
+			held := pageOf(t, ns, name)
+			require.NoError(t, mergePatch(held, `{"metadata":{"finalizers":["example.com/held"]}}`))
+			t.Cleanup(func() { require.NoError(t, mergePatch(held, `{"metadata":{"finalizers":null}}`)) })
+			awaitReady(t, ns+"-"+name)
+			require.NoError(t, admin.Delete(t.Context(), getVidraResource(t, ns+"-"+name)))
+			awaitNotReadyAnyGeneration(t, ns+"-"+name, v1alpha1.ReasonDeletionBlocked)
+		}},
+	}
+	for _, tt := range cases {
+		manifest := cmp.Or(tt.manifest, configMap(tt.name, "hello"))
+		newVidraResource(t, ns, manifest, append(tt.options, named(ns+"-"+tt.name))...)
+		if tt.then != nil {
+			awaitReady(t, ns+"-"+tt.name)
+			tt.then(t, tt.name)
+			continue
+		}
+		await(t, func(c *assert.CollectT) {
+			require.Equal(c, metav1.ConditionFalse, condition(c, getVidraResource(c, ns+"-"+tt.name), v1alpha1.ConditionReady).Status)
+		})
+	}
+	for range 2 {
+		awaitSilence(t)
+		before := map[string]v1alpha1.VidraResourceStatus{}
+		for _, tt := range cases {
+			before[tt.name] = getVidraResource(t, ns+"-"+tt.name).Status
+		}
+		stopOperator(t)
+		mark := auditMark(t)
+		startOperator(t)
+		awaitSilence(t)
+		for _, tt := range cases {
+			assert.Equal(t, before[tt.name], getVidraResource(t, ns+"-"+tt.name).Status, tt.name)
+		}
+		sent := operatorSince(t, mark).Writes().Only(func(e request) bool { return e.Subresource == "status" })
+		require.Empty(t, sent, "%s", sent)
 	}
 }
 

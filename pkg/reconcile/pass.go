@@ -193,7 +193,8 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 		return p.interrupted()
 	}
 	p.recordRevision(ctx)
-	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: len(todo.Apply) > 0 && p.plan.Scope.All && p.state.plan.Objects.Problems() == 0})
+	applied := slices.ContainsFunc(todo.Apply, func(t plan.Task) bool { return !t.Known.Attempts.LastApply.Before(p.plan.Now) })
+	return p.concludeObserved(ctx, todo.Apply, status.Outcome{Synced: applied && p.plan.Scope.All && p.state.plan.Objects.Problems() == 0})
 }
 
 // carryOut applies and prunes, unless the reconcile is interrupted, and returns the tasks that are left after the preflight. The objects are reserved until

@@ -95,6 +95,14 @@ func inherited(status v1alpha1.VidraResourceStatus) Inherited {
 	return i
 }
 
+// unjudged returns the text of the status about an object until all are compared, or nothing.
+func (i *Inherited) unjudged(id object.Identity) string {
+	if !i.Unjudged {
+		return ""
+	}
+	return i.messages[id.Subject()]
+}
+
 // Reported reports whether the status has a text about an object. It is unknown for objects that the status leaves out.
 func (i *Inherited) Reported(id object.Identity, text string) bool {
 	message, found := i.messages[id.Subject()]

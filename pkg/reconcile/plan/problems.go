@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,7 +33,7 @@ func (s *State) ObjectProblems(pending map[trigger.ObjectKey]trigger.Cause) []v1
 		if o.Problem != nil {
 			all = append(all, object.ProblemOf(object.ProblemObject(gvk, o.ID), o.Problem.Reason, o.Problem.Message, v1alpha1.ConditionReady))
 		}
-		if reason, message, ready := o.drifted(unreverted); reason != "" {
+		if reason, message, ready := o.drifted(unreverted, s.Inherited.unjudged(o.ID)); reason != "" {
 			drift := object.ProblemOf(object.ProblemObject(gvk, o.ID), reason, message, v1alpha1.ConditionDrifted)
 			if ready {
 				drift.Conditions = append(drift.Conditions, v1alpha1.ConditionReady)
@@ -46,8 +47,8 @@ func (s *State) ObjectProblems(pending map[trigger.ObjectKey]trigger.Cause) []v1
 }
 
 // drifted returns the reason of a difference of the object from the manifest, known or possible, and whether Ready is False
-// for it; no reason without one. pending reports that its drift is still to be reverted.
-func (o *Object) drifted(pending bool) (reason, message string, ready bool) {
+// for it; no reason without one. pending reports that its drift is still to be reverted. inherited is the text of the status before, while that counts.
+func (o *Object) drifted(pending bool, inherited string) (reason, message string, ready bool) {
 	left := o.Problem == nil && o.In(v1alpha1.ObjectDrifted)
 	switch {
 	case o.Desired == nil:
@@ -58,7 +59,7 @@ func (o *Object) drifted(pending bool) (reason, message string, ready bool) {
 	case left && o.Edits.Drift != nil && !o.Edits.Drift.Unobserved:
 		return v1alpha1.ReasonDriftDetected, o.Edits.Drift.Text(), true
 	case left:
-		return v1alpha1.ReasonDriftDetected, "it was changed, and is not reverted", true
+		return v1alpha1.ReasonDriftDetected, cmp.Or(inherited, "it was changed, and is not reverted"), true
 	case pending:
 		return v1alpha1.ReasonDriftDetected, "changed and not reverted yet", false
 	case o.Edits.Additions != "":

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -257,7 +258,8 @@ const WatchGrace = 30 * time.Second
 // Watched reports whether everything that a generation needs is watched according to a
 // status.
 func Watched(status v1alpha1.VidraResourceStatus, generation int64) bool {
-	return status.ObservedGeneration == generation && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionWatching)
+	watching := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionWatching)
+	return watching != nil && watching.Status == metav1.ConditionTrue && watching.ObservedGeneration == generation
 }
 
 // Tolerable reports whether a watch that fails is expected to recover

@@ -57,6 +57,7 @@ func keyOfProblem(p *v1alpha1.Problem) problemKey {
 // problems returns the problems after a reconcile, the worst first: the known ones, and former ones that may last.
 func (o *Outcome) problems(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
 	all := o.known(before)
+	unwatched := slices.ContainsFunc(all, func(p v1alpha1.Problem) bool { return p.In(v1alpha1.ConditionWatching) })
 	was, listed, waits := map[problemKey]metav1.Time{}, map[problemKey]bool{}, map[v1alpha1.Subject]bool{}
 	for i := range before.Problems {
 		was[keyOfProblem(&before.Problems[i])] = before.Problems[i].Since
@@ -73,7 +74,7 @@ func (o *Outcome) problems(before v1alpha1.VidraResourceStatus) []v1alpha1.Probl
 	for _, p := range before.Problems {
 		if !listed[keyOfProblem(&p)] && o.mayStand(&p, waits[p.Subject()]) {
 			belongs := p.Conditions[0]
-			p.Unconfirmed = p.Unconfirmed || o.unread() || belongs == v1alpha1.ConditionReady || belongs == v1alpha1.ConditionDrifted ||
+			p.Unconfirmed = p.Unconfirmed || o.unread() || belongs == v1alpha1.ConditionReady || belongs == v1alpha1.ConditionDrifted && unwatched ||
 				belongs == v1alpha1.ConditionHealthy && o.Deleting
 			all = append(all, p)
 		}

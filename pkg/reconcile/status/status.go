@@ -210,6 +210,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 		} else {
 			setCondition(&after, v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false")
 		}
+		meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWatching).ObservedGeneration = o.spec.generation // also while its manifest waits
 		reason, message := describe(inCondition(problems, v1alpha1.ConditionUnmatchedIgnoreRules), nil)
 		standing(v1alpha1.ConditionUnmatchedIgnoreRules, reason != "", reason, message)
 		if o.Health != nil && !o.Health.AsBefore(before) {
