@@ -28,7 +28,12 @@ const (
 	// maxText is how many bytes of a text of the object expressions see, and maxInstructions the size of a compiled regular expression: a
 	// function is charged for after its call.
 	maxText, maxInstructions = 4096, 256
+	// maxCopies is how many times the macros in copying may be in an expression: a chain of them doubles its size with each.
+	maxCopies = 4
 )
+
+// copying are the macros of which the parser copies the text before them.
+var copying = []string{"optMap", "optFlatMap"}
 
 // products are the functions whose results are as long as the product of their arguments.
 var products = []string{"replace", "join", "format"}
@@ -163,6 +168,13 @@ var typeNames = []string{"bool", "bytes", "double", "dyn", "google", "int", "lis
 
 // program compiles an expression. Each identifier in it may be a field of the object, as kinds have any.
 func program(text string) (cel.Program, error) {
+	copies := 0
+	for _, macro := range copying {
+		copies += strings.Count(text, macro)
+	}
+	if copies > maxCopies {
+		return nil, fmt.Errorf("%s are available %d times in an expression: make it simpler", strings.Join(copying, " and "), maxCopies)
+	}
 	env, err := environment()
 	if err != nil {
 		return nil, err

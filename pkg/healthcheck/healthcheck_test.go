@@ -105,6 +105,8 @@ func TestCompile(t *testing.T) {
 		"Expression":      {"It could be as long as the object.", []v1alpha1.HealthCheck{check("status.a.matches(status.b)", "", "")}, "must be a text in quotes"},
 		"LargeExpression": {"Its work is its size, for each character.", []v1alpha1.HealthCheck{check("status.a.matches('(a{1,500}b{1,500})')", "", "")}, "the regular expression of matches is too large"},
 		"BadExpression":   {"It would never match.", []v1alpha1.HealthCheck{check("matches(status.a, '(')", "", "")}, "the regular expression of matches is invalid"},
+		"Copied":          {"The parser copies the text before each of them, and the copies in it.", []v1alpha1.HealthCheck{check("status.?a.optMap(x, x)"+strings.Repeat(".optFlatMap(x, x)", 8)+".orValue(true)", "", "")}, "optMap and optFlatMap are available 4 times in an expression"},
+		"CopiedFewTimes":  {"Few copies cost little.", []v1alpha1.HealthCheck{check("status.?a.optMap(x, x)"+strings.Repeat(".optFlatMap(x, optional.of(x))", 3)+".orValue(true)", "", "")}, ""},
 		"Deep":            {"The parser has a limit.", []v1alpha1.HealthCheck{check(strings.Repeat("(", 1000)+"true"+strings.Repeat(")", 1000), "", "")}, "recursion"},
 	}
 	for name, tc := range cases {
