@@ -22,8 +22,11 @@ type meter struct{}
 // CallCost implements interpreter.ActualCostEstimator. A comparison reads all of its arguments, a list grows by the shorter one of two, and
 // other functions read texts alone.
 func (meter) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
-	if function == bounded || function == boundedList {
+	switch function {
+	case bounded, boundedList:
 		return new(uint64)
+	case counted:
+		return new(uint64(stepCost))
 	}
 	left, all := room, append(slices.Clip(args), result)
 	for i, value := range all {
@@ -64,18 +67,32 @@ var (
 	comparisons = []string{operators.Equals, operators.NotEquals, operators.In}
 )
 
+// counted is a function with its argument as the result, and stepCost the cost of its call. count has each step of a macro call it: other parts of a step
+// may be free, and cel-go searches the values of all steps before.
+const (
+	counted  = "@counted"
+	stepCost = 5
+)
+
+// count has a comprehension, which a macro became, call counted in the condition of each step. id is an unused ID.
+func count(e ast.Expr, id int64) {
+	c, factory := e.AsComprehension(), ast.NewExprFactory()
+	e.SetKindCase(factory.NewComprehensionTwoVar(e.ID(), c.IterRange(), c.IterVar(), c.IterVar2(), c.AccuVar(), c.AccuInit(),
+		factory.NewCall(id, counted, c.LoopCondition()), c.LoopStep(), c.Result()))
+}
+
 // bounded and boundedList are functions with their argument as the result. They end an evaluation in which that costs too much; boundedList
 // takes a map of any size, for a key in it. bound has comparisons call them: the cost of a call counts after it, and few steps make a list
 // of lists that takes days to compare.
 const bounded, boundedList = "@bounded", "@boundedList"
 
-// boundedFunctions declare bounded and boundedList.
+// boundedFunctions declare counted, bounded and boundedList.
 func boundedFunctions() []cel.EnvOption {
 	var functions []cel.EnvOption
-	for _, name := range []string{bounded, boundedList} {
+	for _, name := range []string{counted, bounded, boundedList} {
 		functions = append(functions, cel.Function(name, cel.Overload(name, []*cel.Type{cel.TypeParamType("A")}, cel.TypeParamType("A"),
 			cel.UnaryBinding(func(value ref.Val) ref.Val {
-				if _, isMap := value.(traits.Mapper); isMap && name == boundedList || spend(room, value) > 0 {
+				if _, isMap := value.(traits.Mapper); isMap && name == boundedList || name == counted || spend(room, value) > 0 {
 					return value
 				}
 				panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "cost limit exceeded"})

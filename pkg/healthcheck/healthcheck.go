@@ -197,6 +197,9 @@ func program(text string) (cel.Program, error) {
 			unbounded = cmp.Or(unbounded, unboundedCall(e.AsCall()))
 			bound(e, id)
 			id++
+		case ast.ComprehensionKind:
+			count(e, id)
+			id++
 		default:
 		}
 	}))
