@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -99,13 +98,20 @@ func unreadiness(name string, vr *v1alpha1.VidraResource, err error) string {
 func reach(ctx context.Context, lookup *owners.Lookup, from *v1alpha1.VidraResource) (all map[string]bool, cycle string) {
 	all = map[string]bool{}
 	var path []string
+	at := map[string]int{} // the places of the names in path
 	var visit func(vr *v1alpha1.VidraResource)
 	visit = func(vr *v1alpha1.VidraResource) {
+		at[vr.Name] = len(path)
 		path = append(path, vr.Name)
-		defer func() { path = path[:len(path)-1] }()
+		defer func() {
+			path = path[:len(path)-1]
+			delete(at, vr.Name)
+		}()
 		for _, next := range dependsOn(vr) {
-			if i := slices.Index(path, next); i >= 0 {
-				cycle = cmp.Or(cycle, strings.Join(append(slices.Clone(path[i:]), next), " -> "))
+			if i, is := at[next]; is {
+				if cycle == "" {
+					cycle = strings.Join(append(slices.Clone(path[i:]), next), " -> ")
+				}
 				continue
 			}
 			if all[next] || len(all) == maxDependencies {
