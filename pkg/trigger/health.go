@@ -232,6 +232,7 @@ func withoutValues(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if metadata, is := u.Object["metadata"].(map[string]any); is {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "annotations")
+		delete(metadata, "managedFields") // paths have items of sets, and keys of list items
 		content["metadata"] = metadata
 	}
 	return &unstructured.Unstructured{Object: content}

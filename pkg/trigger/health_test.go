@@ -215,7 +215,8 @@ func TestHealthOfWhatIsNoSnapshot(t *testing.T) {
 func TestChecksSeeNoWithheldValues(t *testing.T) {
 	object := func(kind string, annotations map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "page", "labels": map[string]any{"a": "b"}, "annotations": annotations},
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "page", "labels": map[string]any{"a": "b"}, "annotations": annotations,
+				"managedFields": []any{map[string]any{"manager": "kubectl", "fieldsV1": map[string]any{"f:words": map[string]any{`v:"secret"`: map[string]any{}}}}}},
 			"data": map[string]any{"token": "c2VjcmV0"},
 		}}
 	}
@@ -235,6 +236,7 @@ func TestChecksSeeNoWithheldValues(t *testing.T) {
 			require.Equal(t, status.CurrentStatus, health("metadata.labels.a == 'b' && metadata.name == 'page'"))
 			require.Equal(t, tc.known, health("data.token.startsWith('c2')") == status.CurrentStatus)
 			require.NotEqual(t, status.CurrentStatus, health("metadata.annotations.copy == 'secret'"))
+			require.Equal(t, tc.known, health(`metadata.managedFields[0].fieldsV1['f:words'].exists(v, v.contains('secret'))`) == status.CurrentStatus, "the items of sets are in their paths")
 		})
 	}
 }
