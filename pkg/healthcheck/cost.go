@@ -22,11 +22,11 @@ type meter struct{}
 // CallCost implements interpreter.ActualCostEstimator. A comparison reads all of its arguments, a list grows by the shorter one of two, and
 // other functions read texts alone.
 func (meter) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
-	switch function {
-	case bounded, boundedList:
-		return new(uint64)
-	case counted:
+	if function == counted {
 		return new(uint64(stepCost))
+	}
+	if _, isFree := rooms[function]; isFree {
+		return new(uint64)
 	}
 	left, all := room, append(slices.Clip(args), result)
 	for i, value := range all {
@@ -81,18 +81,29 @@ func count(e ast.Expr, id int64) {
 		factory.NewCall(id, counted, c.LoopCondition()), c.LoopStep(), c.Result()))
 }
 
-// bounded and boundedList are functions with their argument as the result. They end an evaluation in which that costs too much; boundedList
-// takes a map of any size, for a key in it. bound has comparisons call them: the cost of a call counts after it, and few steps make a list
-// of lists that takes days to compare.
-const bounded, boundedList = "@bounded", "@boundedList"
+// The bounded functions have their argument as the result, and end an evaluation in which that costs too much. bound has calls ask them first: the cost of a
+// call counts after it, and few steps make a list of lists that takes days to compare. boundedList takes a map of any size, for a key in it.
+const (
+	bounded        = "@bounded"
+	boundedList    = "@boundedList"
+	boundedMatched = "@boundedMatched"
+	boundedText    = "@boundedText"
+	boundedPart    = "@boundedPart"
+)
 
-// boundedFunctions declare counted, bounded and boundedList.
+// rooms are the limits of the arguments of these functions: of a value to compare, of a text that a regular expression reads, and of a text and the
+// part that is searched in it.
+var rooms = map[string]int{
+	counted: 0, bounded: room, boundedList: room, boundedMatched: 10 * room / maxInstructions, boundedText: maxText + 2, boundedPart: 10 * room / maxText,
+}
+
+// boundedFunctions declare counted and the bounded functions.
 func boundedFunctions() []cel.EnvOption {
 	var functions []cel.EnvOption
-	for _, name := range []string{counted, bounded, boundedList} {
+	for name, limit := range rooms {
 		functions = append(functions, cel.Function(name, cel.Overload(name, []*cel.Type{cel.TypeParamType("A")}, cel.TypeParamType("A"),
 			cel.UnaryBinding(func(value ref.Val) ref.Val {
-				if _, isMap := value.(traits.Mapper); isMap && name == boundedList || name == counted || spend(room, value) > 0 {
+				if _, isMap := value.(traits.Mapper); isMap && name == boundedList || name == counted || spend(limit, value) > 0 {
 					return value
 				}
 				panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "cost limit exceeded"})
@@ -101,17 +112,38 @@ func boundedFunctions() []cel.EnvOption {
 	return functions
 }
 
-// bound has a call measure its second argument first if it is a comparison with values of the object. id is an unused ID.
-func bound(call ast.Expr, id int64) {
-	name, args := call.AsCall().FunctionName(), call.AsCall().Args()
-	if !slices.Contains(comparisons, name) || isConstant(args[1]) {
-		return
+// bound has a call measure its arguments first that are values of the object: the second one of a comparison, and the texts of a search. id is an unused
+// ID; it returns the next one.
+func bound(e ast.Expr, id int64) int64 {
+	call, factory, by := e.AsCall(), ast.NewExprFactory(), []string(nil) // by are the functions for the first arguments
+	switch name := call.FunctionName(); {
+	case name == operators.In:
+		by = []string{"", boundedList}
+	case slices.Contains(comparisons, name):
+		by = []string{"", bounded}
+	case name == overloads.Matches:
+		by = []string{boundedMatched}
+	case slices.Contains(searches, name):
+		by = []string{boundedText, boundedPart}
+	default:
+		return id
 	}
-	function, factory := bounded, ast.NewExprFactory()
-	if name == operators.In {
-		function = boundedList
+	args := slices.Clone(call.Args())
+	if call.IsMemberFunction() {
+		args = slices.Insert(args, 0, call.Target())
 	}
-	call.SetKindCase(factory.NewCall(call.ID(), name, args[0], factory.NewCall(id, function, args[1])))
+	for i, function := range by[:min(len(by), len(args))] {
+		if function != "" && !isConstant(args[i]) {
+			args[i] = factory.NewCall(id, function, args[i])
+			id++
+		}
+	}
+	if call.IsMemberFunction() {
+		e.SetKindCase(factory.NewMemberCall(e.ID(), call.FunctionName(), args[0], args[1:]...))
+	} else {
+		e.SetKindCase(factory.NewCall(e.ID(), call.FunctionName(), args...))
+	}
+	return id
 }
 
 // isConstant reports whether an expression is a text, a number or alike, or a list of these.

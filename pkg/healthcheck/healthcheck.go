@@ -195,8 +195,7 @@ func program(text string) (cel.Program, error) {
 			}
 		case ast.CallKind:
 			unbounded = cmp.Or(unbounded, unboundedCall(e.AsCall()))
-			bound(e, id)
-			id++
+			id = bound(e, id)
 		case ast.ComprehensionKind:
 			count(e, id)
 			id++
