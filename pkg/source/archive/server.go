@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"path"
@@ -20,7 +21,8 @@ import (
 const (
 	// perSecond and burst bound the requests of one client, by its address; maxClients clients are known. Each request reads the API server.
 	perSecond, burst, maxClients = 10, 50, 1000
-	// reading and writing bound the archives that are read, and that are sent to clients, at a time; writeTimeout bounds the time of the latter.
+	// reading and writing bound the archives that are read, and that are sent to clients, at a time; writeTimeout bounds the time of the latter. A client takes
+	// at most as many places of writing as it leaves, so that each further one that does not read finds half of the rest.
 	reading, writing = 4, 16
 	writeTimeout     = 10 * time.Second
 	// folder is the first part of the paths.
@@ -34,11 +36,19 @@ type Server struct {
 	Store   *Store
 	Log     logr.Logger
 
-	reading, writing chan struct{}
+	reading chan struct{}
 
-	// mu guards clients.
-	mu      sync.Mutex
-	clients map[string]*rate.Limiter
+	// mu guards the fields below, and the clients.
+	mu sync.Mutex
+	// sending is how many archives are sent at present.
+	sending int
+	clients map[string]*client
+}
+
+// client is a client, by its address.
+type client struct {
+	limiter *rate.Limiter
+	sending int
 }
 
 // PathOf returns the path of an archive at a Server, without a slash before it.
@@ -75,23 +85,33 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 func (s *Server) prepare() {
-	s.reading, s.writing, s.clients = make(chan struct{}, reading), make(chan struct{}, writing), map[string]*rate.Limiter{}
+	s.reading, s.clients = make(chan struct{}, reading), map[string]*client{}
 }
 
-// allows reports whether a client may send one more request.
-func (s *Server) allows(address string) bool {
+// enter takes a place for the answer to one more request of a client, if one is free. leave releases it.
+func (s *Server) enter(address string) (leave func(), ok bool) {
 	host, _, _ := net.SplitHostPort(address)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limiter := s.clients[host]
-	if limiter == nil {
+	from := s.clients[host]
+	if from == nil {
 		if len(s.clients) >= maxClients { // those that are left begin anew
-			clear(s.clients)
+			maps.DeleteFunc(s.clients, func(_ string, other *client) bool { return other.sending == 0 })
 		}
-		limiter = rate.NewLimiter(perSecond, burst)
-		s.clients[host] = limiter
+		from = &client{limiter: rate.NewLimiter(perSecond, burst)}
+		s.clients[host] = from
 	}
-	return limiter.Allow()
+	if !from.limiter.Allow() || from.sending >= writing-s.sending {
+		return nil, false
+	}
+	from.sending++
+	s.sending++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		from.sending--
+		s.sending--
+	}, true
 }
 
 // load reads an archive.
@@ -116,17 +136,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case found == nil:
 		w.WriteHeader(http.StatusNotFound)
 		return
-	case !s.allows(request.RemoteAddr):
+	}
+	leave, ok := s.enter(request.RemoteAddr)
+	if !ok {
 		busy(w)
 		return
 	}
-	select {
-	case s.writing <- struct{}{}:
-		defer func() { <-s.writing }()
-	default:
-		busy(w)
-		return
-	}
+	defer leave()
 	content, err := s.load(request.Context(), types.UID(found[1]), found[2])
 	switch {
 	case request.Context().Err() != nil:
