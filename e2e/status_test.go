@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -61,6 +62,27 @@ func TestStatusOfAnotherClient(t *testing.T) {
 			awaitReady(t, ns)
 		})
 	}
+}
+
+// TestStatusAfterALostAnswer loses the answer to the first status of a VidraResource, one of whose objects is refused then and applied slowly by the next
+// reconcile. The status has all its fields at the end. It is not parallel: it stops the operator.
+func TestStatusAfterALostAnswer(t *testing.T) {
+	needsOwnControlPlane(t, faultsInjected)
+	stopOperator(t)
+	proxy, through := proxied(t)
+	startAnother(t, through)
+	ns := newNamespace(t)
+	lost := proxy.Inject(faultproxy.Match{Where: func(q faultproxy.Request) bool {
+		return q.Verb == "patch" && q.Resource == v1alpha1.Resource.Resource && q.Subresource == "status" && q.Name == ns
+	}}, faultproxy.CutAfter(0).Times(1))
+	slow := faultproxy.Match{Where: func(q faultproxy.Request) bool {
+		return q.Verb == "patch" && q.Resource == "configmaps" && q.Namespace == ns && q.Name == "slow"
+	}}
+	proxy.Inject(slow, faultproxy.Delay(3*time.Second))
+	proxy.Inject(slow, faultproxy.Status(apierrors.NewServiceUnavailable("away")).Times(1))
+	newVidraResource(t, ns, manifests(configMap("page", "hello"), configMap("slow", "hello")))
+	awaitReady(t, ns) // of its generation
+	require.Equal(t, 1, lost.Hits())
 }
 
 // TestForgedInventory forges entries in an inventory while Vidra does not run, so that it

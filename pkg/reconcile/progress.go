@@ -19,7 +19,7 @@ func (p *pass) noteApplying(ctx context.Context) error {
 	if len(p.state.plan.Status.Conditions) > 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return p.writeStatus(ctx, nil, status.Applying(p.state.plan.Status, p.state.plan.Entries(), p.finalizer.listed, p.plan.Now))
+	return p.writeStatus(ctx, false, status.Applying(p.state.plan.Status, p.state.plan.Entries(), p.finalizer.listed, p.plan.Now))
 }
 
 // reportProgress reports an apply that is under way. Problems of objects are written into the status first, so that
@@ -36,7 +36,7 @@ func (p *pass) reportProgress(ctx context.Context, now progress.Report) error {
 	s.lane.enter()
 	defer s.lane.leave()
 	if len(now.Problems) > 0 {
-		if err := p.writeStatus(ctx, nil, status.Failing(s.plan.Status, now.Problems, time.Now())); err != nil {
+		if err := p.writeStatus(ctx, false, status.Failing(s.plan.Status, now.Problems, time.Now())); err != nil {
 			return err
 		}
 		p.before = s.plan.Status

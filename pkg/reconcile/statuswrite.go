@@ -56,7 +56,7 @@ func (p *pass) writeAhead(ctx context.Context, todo plan.Plan) error {
 
 // writeInventory writes the inventory before the objects are written that it lists. It fails if the VidraResource is gone.
 func (p *pass) writeInventory(ctx context.Context) error {
-	err := p.writeStatus(ctx, nil, status.Applying(p.state.plan.Status, p.state.plan.Entries(), false, p.plan.Now))
+	err := p.writeStatus(ctx, false, status.Applying(p.state.plan.Status, p.state.plan.Entries(), false, p.plan.Now))
 	if err == nil && p.finalizer.gone {
 		return fmt.Errorf("VidraResource %s does not exist any more", p.plan.VR.Name)
 	}
@@ -95,19 +95,17 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	next := plan.Earliest(wakes)
 	writes := s.plan.Schedule.FlushDue(p.plan.Now)
 	var after v1alpha1.VidraResourceStatus
-	var foreign *v1alpha1.VidraResourceStatus
 	s.lane.apart(func() { // thousands of entries take tens of milliseconds
 		after = status.Summarize(before, o)
 		after.Revision = revision
-		if restores && !status.Same(p.plan.VR.Status, before) { // otherwise an event was missed, and the writes are unknown
+		if restores = restores && !status.Same(p.plan.VR.Status, before); restores { // otherwise an event was missed, and the writes are unknown
 			ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. Vidra writes it again.")
-			foreign = p.plan.VR.Status.DeepCopy()
 		}
-		writes = writes || foreign != nil || status.Changed(before, after)
+		writes = writes || restores || status.Changed(before, after)
 	})
 	if writes {
-		err := p.writeStatus(ctx, foreign, after)
-		if foreign != nil {
+		err := p.writeStatus(ctx, restores, after)
+		if restores {
 			s.writes.EndRestore(p.foreign, p.plan.Now, err)
 		}
 		if err != nil {
@@ -150,15 +148,15 @@ func (r *Reconciler) patchStatus(ctx context.Context, name string, uid types.UID
 }
 
 // writeStatus writes a status, with the heals that it is still to count. It waits for the answer
-// also if ctx ends meanwhile: the next process takes the content of the status for reported. foreign is the status as another client wrote it,
-// which is corrected; else nil.
-func (p *pass) writeStatus(ctx context.Context, foreign *v1alpha1.VidraResourceStatus, after v1alpha1.VidraResourceStatus) error {
+// also if ctx ends meanwhile: the next process takes the content of the status for reported. whole replaces each field, as after the write of another client:
+// an earlier write of this reconcile has changed some of them since.
+func (p *pass) writeStatus(ctx context.Context, whole bool, after v1alpha1.VidraResourceStatus) error {
 	if err := p.hold(ctx, nil); err != nil {
 		return err
 	}
 	s, before := p.state, p.state.plan.Status
-	if foreign != nil {
-		before = *foreign
+	if whole {
+		before = v1alpha1.VidraResourceStatus{}
 	}
 	unreported := s.plan.TakeUnreported()
 	precondition := s.writes.Precondition(p.plan.VR.ResourceVersion)
