@@ -198,6 +198,20 @@ func TestVidraResourceChangesTheInstallation(t *testing.T) {
 	require.Equal(t, uid, get(t, page).GetUID(), "it was never deleted")
 }
 
+// TestDeletedAfterAChangeOfTheInstallation deletes a VidraResource that has another installation now, and that the former one is still to release: that
+// removes the objects. It is not parallel: it stops the operator.
+func TestDeletedAfterAChangeOfTheInstallation(t *testing.T) {
+	ns := newNamespace(t)
+	v := newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	stopOperator(t)
+	require.NoError(t, mergePatch(getVidraResource(t, ns), `{"metadata":{"labels":{%q:"east"}}}`, v1alpha1.InstallationLabel))
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	startOperator(t)
+	awaitGone(t, declared(t, ns, configMap("page", "hello"))[0])
+	awaitGone(t, v)
+}
+
 // TestVidraResourceOfAnInstallationThatIsAway has a VidraResource wait that another
 // installation has not released. It says which one, and what to do.
 func TestVidraResourceOfAnInstallationThatIsAway(t *testing.T) {

@@ -255,7 +255,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 	p := r.newPass(owner, vr, causes, keys)
 	p.foreign, p.leavePlaces = foreign, func() { exit(); exitHeavy() }
 	defer p.state.lane.leave()
-	if !reconciled {
+	if !reconciled && vr.DeletionTimestamp.IsZero() { // a deletion continues
 		defer r.states.restart(owner) // it may be given back
 	}
 	if !reconciled || !vr.DeletionTimestamp.IsZero() {
