@@ -65,13 +65,29 @@ func (r *run) artifacts(s spec) (all []standin.Artifact) {
 	return all
 }
 
+// listAll has the Infrahub server list the artifacts of the specs of a step in place of the former ones, all at once: an object may move from one to another.
+func (r *run) listAll(s step) {
+	var gone []string
+	var added []standin.Artifact
+	for _, name := range s.Delete {
+		for _, a := range r.artifacts(r.owners[name]) {
+			gone = append(gone, a.ID)
+		}
+	}
+	for _, is := range s.Apply {
+		for _, a := range r.artifacts(r.owners[is.Name]) {
+			gone = append(gone, a.ID)
+		}
+		added = append(added, r.artifacts(is)...)
+	}
+	if len(gone)+len(added) > 0 {
+		infrahub.Change(gone, added...)
+	}
+}
+
 // list has the Infrahub server list the artifacts of a spec in place of those of the former one, and requests a sync.
 func (r *run) list(ctx context.Context, was, is spec) {
-	var gone []string
-	for _, a := range r.artifacts(was) {
-		gone = append(gone, a.ID)
-	}
-	infrahub.Change(gone, r.artifacts(is)...)
+	r.listAll(step{Delete: []string{was.Name}, Apply: []spec{is}}) // again, within a step
 	v := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: r.prefix}}
 	err := cluster.MergePatch(v, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.SyncRequestedAtAnnotation, time.Now().Format(time.RFC3339Nano))
 	if apierrors.IsNotFound(err) {

@@ -33,13 +33,13 @@ var (
 	// cli is the command line, and adminKubeconfig its kubeconfig.
 	cli, adminKubeconfig string
 	// proxies are between operators and the API server: the first one for the cluster that the operator runs in, the second one for the destination at
-	// another URL, the third one for the cluster of the operator of the other shard.
+	// another URL, the third one for the cluster of the second operator.
 	proxies [3]*faultproxy.Proxy
 )
 
 const (
 	destinationProxy = 1
-	otherShardProxy  = 2
+	secondProxy      = 2
 )
 
 func TestMain(m *testing.M) {

@@ -143,6 +143,9 @@ func (r *run) wrongObject(ctx context.Context, o string, settled bool) (wrong []
 		complain("%s is being deleted", o)
 	default:
 		wrong = append(wrong, r.wrongContent(ctx, o, u, wanted)...)
+		if settled && divided != nil && !r.contested[o] {
+			wrong = append(wrong, r.wrongOwnership(o, u)...)
+		}
 	}
 	return wrong
 }
@@ -335,6 +338,33 @@ func (r *run) wrongContent(ctx context.Context, o string, u *unstructured.Unstru
 		managers = append(managers, fmt.Sprintf("%s (%s) %s", m.Manager, m.Operation, m.FieldsV1))
 	}
 	return append(wrong, fmt.Sprintf("%s is %v, and a fresh apply gives %v; managers: %q", o, live, r.freshOf(ctx, o, wanted[0]), managers))
+}
+
+// wrongOwnership compares the owner annotations and the field managers of an object with the VidraResources that want it.
+func (r *run) wrongOwnership(o string, u *unstructured.Unstructured) (wrong []string) {
+	var managers, annotations, wantedManagers, wantedAnnotations []string
+	for name, objects := range r.read {
+		if _, wants := objects[o]; wants {
+			i := r.owners[name].installation()
+			wantedManagers, wantedAnnotations = append(wantedManagers, i.FieldManager(r.owner(name))), append(wantedAnnotations, i.OwnerAnnotationKey(r.owner(name)))
+		}
+	}
+	for _, m := range u.GetManagedFields() {
+		if m.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(m.Manager, v1alpha1.FieldManagerPrefix) {
+			managers = append(managers, m.Manager)
+		}
+	}
+	for key := range u.GetAnnotations() {
+		if strings.Contains(key, v1alpha1.OwnerAnnotationPrefix+"/") {
+			annotations = append(annotations, key)
+		}
+	}
+	for kind, of := range map[string][2][]string{"field managers": {managers, wantedManagers}, "annotations": {annotations, wantedAnnotations}} {
+		if slices.Sort(of[0]); !slices.Equal(of[0], slices.Sorted(slices.Values(of[1]))) {
+			wrong = append(wrong, fmt.Sprintf("%s has the %s %v, and its owners %v", o, kind, of[0], of[1]))
+		}
+	}
+	return wrong
 }
 
 func join(lines []string) string { return "\n  " + strings.Join(lines, "\n  ") }

@@ -49,7 +49,7 @@ type spec struct {
 	Additions string `json:"additions,omitempty"`
 	// Remote is a destination at another URL.
 	Remote bool `json:"remote,omitempty"`
-	// Shard is the shard of the VidraResource, in searches with shards: that of the others if it is empty.
+	// Shard is the shard or the installation of the VidraResource, in searches with two operators: that of the others if it is empty.
 	Shard string `json:"shard,omitempty"`
 	// Synced has an InfrahubSync write the VidraResource: its manifest is an artifact. Published has it publish an artifact for each object, and the
 	// VidraResource names the publication.

@@ -70,7 +70,7 @@ type operation struct {
 }
 
 func (p point) String() string {
-	return fmt.Sprintf("%s, %s %d%s, %s", p.scenario, p.request, p.nth, map[int]string{destinationProxy: " at the destination", otherShardProxy: " of the other shard"}[p.at], p.fault)
+	return fmt.Sprintf("%s, %s %d%s, %s", p.scenario, p.request, p.nth, map[int]string{destinationProxy: " at the destination", secondProxy: " of the second operator"}[p.at], p.fault)
 }
 
 // TestCrashPoints kills the operator at each write of each scenario, before the API server gets the write and after it has committed it,
@@ -93,8 +93,33 @@ func TestFaultyAnswers(t *testing.T) {
 
 // TestCrashPointsOfShards does so while VidraResources move between the operators of two shards. The operator of the write is killed.
 func TestCrashPointsOfShards(t *testing.T) {
-	divide(t)
+	divide(t, shards)
 	writePoints(t, scenarios(t, "shards"), 2*together, together, killAt, notSent, committed)
+}
+
+// TestCrashPointsOfInstallations does so while VidraResources move between two installations.
+func TestCrashPointsOfInstallations(t *testing.T) {
+	divide(t, installations)
+	writePoints(t, ofInstallations(t), together, together, killAt, notSent, committed)
+}
+
+// TestFaultyAnswersOfInstallations has a faulty answer meanwhile.
+func TestFaultyAnswersOfInstallations(t *testing.T) {
+	divide(t, installations)
+	writePoints(t, ofInstallations(t), together, 2*together, faultyAnswers, slices.Collect(maps.Keys(answers))...)
+}
+
+// ofInstallations returns the scenarios of shards with installations in place of them. Between the release of an object and its adoption, nothing reverts the
+// edits of users, and a deletion of the VidraResource leaves the object in place.
+func ofInstallations(t *testing.T) map[string]plan {
+	t.Helper()
+	all := map[string]plan{}
+	for name, p := range scenarios(t, "shards") {
+		if len(p.last().Edit) == 0 && name != "delete-in-shard" {
+			all["installations, "+name] = p
+		}
+	}
+	return all
 }
 
 // writePoints has try try each of the faults, n at a time, at the writes of scenarios; at some of them unless at full size.
@@ -419,7 +444,7 @@ func killAt(e *ends, scenarios map[string]plan, points []point) (missed []point)
 			missed = append(missed, s.point)
 		}
 		p := operators[0]
-		if s.at == otherShardProxy {
+		if s.at == secondProxy {
 			p = operators[1]
 		}
 		killed[p] = true

@@ -230,6 +230,7 @@ func (r *run) step(ctx context.Context, s step) {
 		require.NoError(r, killOperators())
 		r.lost(ctx)
 	}
+	r.listAll(s)
 	if len(s.Delete)+len(s.Apply) > 0 { // the edits may be of objects that have no owner any more, or other values
 		clear(r.owed)
 	}
@@ -419,9 +420,9 @@ func (r *run) sent(v *v1alpha1.VidraResource, s spec) *unstructured.Unstructured
 // fill sets the spec of a VidraResource, and writes the ConfigMap with its part.
 func (r *run) fill(ctx context.Context, v *v1alpha1.VidraResource, s spec) {
 	inline, part := r.manifest(s)
-	delete(v.Labels, shardKey)
+	v.Labels = nil
 	if s.Shard != "" {
-		v.Labels = map[string]string{shardKey: s.Shard}
+		v.Labels = map[string]string{divided.label: s.Shard}
 	}
 	v.Spec = v1alpha1.VidraResourceSpec{
 		Destination: v1alpha1.Destination{Namespace: r.main()}, Manifest: inline, Prune: new(!s.NoPrune), Suspend: s.Suspend, Force: s.Force, Wait: s.Wait,

@@ -12,38 +12,59 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// The shards of searches with shards. The label has the value of the other one.
+// The shards of searches with shards.
 const (
 	shardKey   = "sharding.fluxcd.io/key"
 	mainShard  = v1alpha1.Shard("!" + shardKey)
 	otherShard = v1alpha1.Shard(shardKey + "=other")
 )
 
-// divide has two operators work from now on, each on one shard, until the end of the test.
-func divide(t *testing.T) {
+// division divides the VidraResources between two operators: a label with the value "other" has those of the second one.
+type division struct {
+	label        string
+	first, other []string
+}
+
+var (
+	shards        = &division{shardKey, []string{"--watch-label-selector=" + string(mainShard)}, []string{"--watch-label-selector=" + string(otherShard)}}
+	installations = &division{v1alpha1.InstallationLabel, nil, []string{"--installation=other"}}
+	// divided is the division of the operators; nil for one operator.
+	divided *division
+)
+
+// divide has two operators work from now on, until the end of the test.
+func divide(t *testing.T, by *division) {
 	t.Helper()
-	exchange := func(all []*process) {
+	exchange := func(all []*process, by *division) {
 		require.NoError(t, killOperators())
-		operators = all
+		operators, divided = all, by
 		require.NoError(t, startOperators(context.Background())) // the end of the test, too
 	}
 	whole := operators
 	exchange([]*process{
-		{proxy: proxies[0], args: []string{"--watch-label-selector=" + string(mainShard)}},
-		{proxy: proxies[otherShardProxy], args: []string{"--watch-label-selector=" + string(otherShard)}},
-	})
-	t.Cleanup(func() { exchange(whole) })
+		{proxy: proxies[0], args: by.first},
+		{proxy: proxies[secondProxy], args: by.other},
+	}, by)
+	t.Cleanup(func() { exchange(whole, nil) })
 }
 
 // shards returns status.shards of a VidraResource.
 func (s spec) shards() []string {
 	switch {
-	case len(operators) == 1:
+	case divided != shards:
 		return nil
 	case s.Shard == "":
 		return []string{string(mainShard)}
 	}
 	return []string{string(otherShard)}
+}
+
+// installation returns the installation of a VidraResource.
+func (s spec) installation() v1alpha1.Installation {
+	if divided == installations {
+		return v1alpha1.Installation(s.Shard)
+	}
+	return ""
 }
 
 // shardLabelsOf returns the labels of shards that an object has.

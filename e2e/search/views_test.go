@@ -37,7 +37,7 @@ func TestUnseenEvents(t *testing.T) {
 
 // TestUnseenEventsOfShards does so while VidraResources move between the operators of two shards.
 func TestUnseenEventsOfShards(t *testing.T) {
-	divide(t)
+	divide(t, shards)
 	unseenEvents(t, scenarios(t, "shards"), 2*together)
 }
 
