@@ -50,3 +50,26 @@ func TestWaitRights(t *testing.T) {
 		require.Equal(c, "vidra: you may not watch VidraResources: the answer is in the Events of the object\n", skip.stderr)
 	})
 }
+
+// TestPreviewRights: a user who may neither read nor write a VidraResource gets an error instead of "1 object is unchanged": the objects that left
+// the manifest are unknown.
+func TestPreviewRights(t *testing.T) {
+	t.Parallel()
+	const ns = "preview-rights"
+	makeNamespace(t, ns)
+	page := suite.Greeting("page", "hello")
+	cluster.NewVidraResource(t, ns, suite.Manifests(page, suite.Greeting("dropped", "hello")))
+	cluster.AwaitReady(t, ns)
+	require.NoError(t, admin.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: ns}}))
+	cluster.GrantRule(t, ns, ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "patch"}})
+	kubeconfig, err := cluster.ServiceAccountKubeconfig(t.Context(), ns, ns)
+	require.NoError(t, err)
+	file := writeFile(t, documentOf(ns, ns, page))
+	for _, command := range []string{"diff", "forecast"} {
+		suite.Await(t, func(c *assert.CollectT) { // the authorizer learns of the rights
+			a := vidraAs(c, kubeconfig, command, "-f", file)
+			require.Equal(c, 2, a.code, a.stdout)
+			require.Contains(c, a.stderr, "you may not get VidraResources")
+		})
+	}
+}

@@ -128,7 +128,7 @@ const (
 
 // freeName returns the name of no VidraResource: the new one would own the objects of its namesake.
 func (c *Client) freeName(ctx context.Context) string {
-	if _, err := c.resources.Get(ctx, newName); apierrors.IsNotFound(err) {
+	if _, err := c.resources.Get(ctx, newName); object.IsAbsent(err, newName) {
 		return newName
 	}
 	return takenName
@@ -155,7 +155,7 @@ func (p *preview) add(ctx context.Context, c *Client, objects []manifest.Object,
 	return nil
 }
 
-// stored returns a VidraResource of a file as the API server would store it, with the status that it has. A user who may not write it
+// stored returns a VidraResource of a file as the API server would store it, with the status that it has. A user who may read it alone
 // gets it as it is in the file.
 func (p *preview) stored(ctx context.Context, c *Client, obj manifest.Object) (*v1alpha1.VidraResource, error) {
 	body, err := obj.MarshalJSON()
@@ -179,8 +179,12 @@ func (p *preview) stored(ctx context.Context, c *Client, obj manifest.Object) (*
 	if err != nil {
 		return nil, err
 	}
-	if live, err := c.resources.Get(ctx, vr.Name); err == nil {
+	live, err := c.resources.Get(ctx, vr.Name)
+	switch {
+	case err == nil:
 		vr.Status, vr.UID, vr.DeletionTimestamp, vr.Generation = live.Status, live.UID, live.DeletionTimestamp, live.Generation+1
+	case !object.IsAbsent(err, vr.Name): // its inventory has the objects that an apply would remove, and its history the writers that would fight
+		return nil, c.program.VidraResourceError("get", vr.Name, err)
 	}
 	return vr, nil
 }
