@@ -84,7 +84,7 @@ func (r *Runner) Resource(o *desired.Object) dynamic.ResourceInterface {
 // Live reads an object; nil if it is absent.
 func (r *Runner) Live(ctx context.Context, key trigger.ObjectKey) (*unstructured.Unstructured, error) {
 	live, err := r.At.Dynamic().Resource(key.GVR).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if object.IsAbsent(err, key.Name) {
 		return nil, nil
 	}
 	return live, err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/parts"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -76,7 +77,7 @@ func (c *Client) VidraResource(ctx context.Context, name string) (*Selected, err
 		switch {
 		case err == nil:
 			found.Objects = append(found.Objects, u)
-		case apierrors.IsNotFound(err):
+		case object.IsAbsent(err, e.Name):
 			found.Unread = append(found.Unread, object.IdentityOf(e).String()+" does not exist")
 		default:
 			return nil, fmt.Errorf("read %s: %w", object.IdentityOf(e), err)
@@ -111,7 +112,7 @@ func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progr
 		}
 	}
 	if len(live) == 0 {
-		return out, errors.New("no object found: name others with -n and -l")
+		return out, errors.New(strings.Join(append([]string{"no object found: name others with -n and -l"}, from.Unread...), "; "))
 	}
 	out.Objects = make([]*unstructured.Unstructured, len(live))
 	var mu sync.Mutex // guards out.Remarks and done
@@ -167,8 +168,10 @@ func (c *Client) document(ctx context.Context, live *unstructured.Unstructured) 
 			return one, "", nil
 		case ctx.Err() != nil:
 			return nil, "", ctx.Err()
-		case err != nil:
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			remark = fmt.Sprintf("%s: the API server accepts no apply of its document: kubectl apply --dry-run=server names the reason", id)
+		case err != nil:
+			remark = fmt.Sprintf("%s: the dry run of an apply of its document failed: %v", id, object.WithoutValues(err, ownership.Disclosure{}))
 		default:
 			remark = fmt.Sprintf("%s: an apply of its document changes it: compare with kubectl diff", id)
 		}

@@ -83,7 +83,9 @@ func (o *Objects) Select(ctx context.Context, q Query) (*Selected, error) {
 			}
 			if err := found.list(ctx, at, q.Selector, seen); apierrors.IsForbidden(err) {
 				found.Unread = append(found.Unread, "you may not list "+gvr.GroupResource().String())
-			} else if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
+			} else if apierrors.IsNotFound(err) { // its kind is gone, or a proxy answered
+				found.Unread = append(found.Unread, fmt.Sprintf("list %s: %v", gvr.GroupResource(), err))
+			} else if err != nil && !apierrors.IsMethodNotSupported(err) {
 				return nil, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 			}
 		}

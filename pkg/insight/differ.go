@@ -247,7 +247,7 @@ func (d *differ) compare(ctx context.Context, o *desired.Object) (*ObjectDiffere
 		return nil, fmt.Errorf("read %s: %w", o.ID, err)
 	}
 	if live == nil && o.ID.Namespace != "" && d.wanted[object.Identity{GroupKind: object.NamespaceKind, Name: o.ID.Namespace}] {
-		if _, err := d.runner.At.Dynamic().Resource(namespaces).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if _, err := d.runner.At.Dynamic().Resource(namespaces).Get(ctx, o.ID.Namespace, metav1.GetOptions{}); object.IsAbsent(err, o.ID.Namespace) {
 			diff.Action, diff.Why = ActionCreate, "not checked, because the manifest has yet to create its namespace"
 			diff.Diff = d.unified(nil, o.Unstructured(), d.runner.Disclosure(o))
 			return diff, nil
@@ -470,10 +470,10 @@ func (d *differ) replaced(ctx context.Context, diff *ObjectDifference, o *desire
 	return diff, nil
 }
 
-// isAnswer reports whether an error is an answer of the API server.
+// isAnswer reports whether an error is an answer of the API server. A text, for example of a proxy, is none.
 func isAnswer(err error) bool {
 	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status)
+	return errors.As(err, &status) && !apierrors.IsUnexpectedServerError(err)
 }
 
 // additions describes the additions of an edit, which are removed with the revert.

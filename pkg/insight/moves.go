@@ -97,7 +97,7 @@ func (m *moves) former(ctx context.Context, to, at string, id object.Identity, l
 			var err error
 			vr, err = m.client.resources.Get(ctx, name)
 			switch {
-			case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // the dry run reports a conflict
+			case object.IsAbsent(err, name), apierrors.IsForbidden(err): // the dry run reports a conflict
 				continue
 			case err != nil:
 				return nil, m.client.program.VidraResourceError("get", name, err)

@@ -194,7 +194,7 @@ func (s *subject) read(ctx context.Context) error {
 	switch {
 	case err != nil && !apierrors.IsForbidden(err):
 		return err
-	case err != nil && len(s.named) == 0 && s.live == nil:
+	case err != nil && len(s.named) == 0: // an inventory may have the object all the same
 		return err
 	case err != nil:
 		s.missing = append(s.missing, "the VidraResource: "+err.Error())
@@ -220,7 +220,7 @@ func (s *subject) get(ctx context.Context) (absent bool, err error) {
 	switch {
 	case apierrors.IsForbidden(err):
 		s.missing = append(s.missing, fmt.Sprintf("the object: you may not get %s in namespace %q", s.gvr.GroupResource(), s.id.Namespace))
-	case apierrors.IsNotFound(err):
+	case object.IsAbsent(err, s.id.Name):
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("read %s: %w", s.id, err)

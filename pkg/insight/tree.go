@@ -152,7 +152,7 @@ func (t *treeReader) read(ctx context.Context, b *Branch) {
 	}
 	live, err := t.client.dynamic.Resource(mapping.Resource).Namespace(b.Namespace).Get(ctx, b.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case object.IsAbsent(err, b.Name):
 		b.Health = "NotFound"
 		if v1alpha1.ObjectState(b.State) == v1alpha1.ObjectCompleted {
 			b.Health, b.Message = "", "ended successfully, and its own controller removed it"
@@ -173,7 +173,7 @@ func (b *Branch) show(live *unstructured.Unstructured, check *healthcheck.Check)
 	b.Created, b.uid = new(live.GetCreationTimestamp()), live.GetUID()
 }
 
-// addOwned adds the objects that others own. Kinds that may not be listed are counted.
+// addOwned adds the objects that others own. The remarks count the kinds that may not be listed, and name the other unread kinds.
 func (t *treeReader) addOwned(ctx context.Context, branches []*Branch) error {
 	namespaces := map[string]bool{}
 	byUID := map[types.UID]*Branch{}
@@ -192,7 +192,10 @@ func (t *treeReader) addOwned(ctx context.Context, branches []*Branch) error {
 	if len(lists) == 0 && err != nil {
 		return fmt.Errorf("find the kinds: %w", err)
 	}
-	found, refused := t.owned(ctx, listable(lists), namespaces)
+	if err != nil {
+		t.remark("owned objects of some kinds are not shown: " + err.Error())
+	}
+	found := t.owned(ctx, listable(lists), namespaces)
 	for grew := true; grew; { // an object may be listed before its owner
 		grew = false
 		for _, u := range found {
@@ -209,9 +212,6 @@ func (t *treeReader) addOwned(ctx context.Context, branches []*Branch) error {
 				}
 			}
 		}
-	}
-	if refused > 0 {
-		t.remark(fmt.Sprintf("you may not list %s: owned objects of them are not shown", display.Plural(refused, "kind")))
 	}
 	return nil
 }
@@ -233,11 +233,11 @@ func listable(lists []*metav1.APIResourceList) []schema.GroupVersionResource {
 	return all
 }
 
-// owned lists the objects with an owner, in namespaces, and counts the kinds that could not be listed.
-func (t *treeReader) owned(ctx context.Context, resources []schema.GroupVersionResource, namespaces map[string]bool) (found []*unstructured.Unstructured, refused int) {
+// owned lists the objects with an owner, in namespaces.
+func (t *treeReader) owned(ctx context.Context, resources []schema.GroupVersionResource, namespaces map[string]bool) (found []*unstructured.Unstructured) {
 	type answer struct {
-		items   []*unstructured.Unstructured
-		refused bool
+		items []*unstructured.Unstructured
+		err   error
 	}
 	answers := make([]answer, len(resources))
 	var reading errgroup.Group
@@ -247,7 +247,7 @@ func (t *treeReader) owned(ctx context.Context, resources []schema.GroupVersionR
 			for namespace := range namespaces {
 				list, err := t.client.dynamic.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
 				if err != nil {
-					answers[i].refused = true
+					answers[i].err = err
 					continue
 				}
 				for j := range list.Items {
@@ -259,12 +259,19 @@ func (t *treeReader) owned(ctx context.Context, resources []schema.GroupVersionR
 			return nil
 		})
 	}
-	_ = reading.Wait() // refusals are counted
-	for _, a := range answers {
+	_ = reading.Wait() // each answer has its error
+	refused := 0
+	for i, a := range answers {
 		found = append(found, a.items...)
-		if a.refused {
+		switch {
+		case apierrors.IsForbidden(a.err):
 			refused++
+		case a.err != nil:
+			t.remark(fmt.Sprintf("owned objects of the kind %s are not shown: %v", resources[i].GroupResource(), a.err))
 		}
 	}
-	return found, refused
+	if refused > 0 {
+		t.remark(fmt.Sprintf("you may not list %s: owned objects of them are not shown", display.Plural(refused, "kind")))
+	}
+	return found
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +24,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 func (s *subject) unmanaged(ctx context.Context, absent bool, all []*v1alpha1.VidraResource) error {
 	if absent && s.id.Namespace != "" {
 		_, err := s.client.dynamic.Resource(namespaces).Get(ctx, s.id.Namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		if object.IsAbsent(err, s.id.Namespace) {
 			return fmt.Errorf("%s does not exist: namespace %q does not exist%s", s.id, s.id.Namespace,
 				didYouMean(similar(s.id.Namespace, namespacesIn(all))))
 		}
@@ -36,7 +35,11 @@ func (s *subject) unmanaged(ctx context.Context, absent bool, all []*v1alpha1.Vi
 	} else if owner, manager := s.ownerOf(ctx, all); owner != nil {
 		return fmt.Errorf("%s is in no manifest: %s owns it, which VidraResource %s manages: `%s`", s.id, owner, manager, s.client.program.Hint("why", TargetOf(*owner).Argument()))
 	}
-	return fmt.Errorf("%s %s (%s searched)%s", s.id, what, display.Plural(len(all), "VidraResource"), meant(s.id, all))
+	hint := meant(s.id, all)
+	for _, missing := range s.missing {
+		hint += "; not known is " + missing
+	}
+	return fmt.Errorf("%s %s (%s searched)%s", s.id, what, display.Plural(len(all), "VidraResource"), hint)
 }
 
 // meant proposes the managed object that the user may mean instead of another: one of the same kind, with the same name in another
@@ -155,7 +158,10 @@ func (s *subject) readOwner(ctx context.Context, gvk schema.GroupVersionKind, na
 // noKind is the error about a kind that the cluster does not serve, with the kinds that the user may mean.
 func (c *Client) noKind(typed string) error {
 	var names []string
-	lists, _ := c.kinds.ServerPreferredResources() // those that are known
+	lists, err := c.kinds.ServerPreferredResources()
+	if err != nil { // an unread group may have the kind
+		return fmt.Errorf("find the kind %q: %w", typed, err)
+	}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
 			names = append(names, strings.ToLower(r.Kind))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +14,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
 // Adopt has the operator adopt the objects that it refused to adopt for a VidraResource, and returns their names; none if it
@@ -70,7 +70,7 @@ func (c *Client) endAdoption(ctx context.Context, name string, policy v1alpha1.A
 		return nil
 	}
 	now, getErr := c.dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(getErr) {
+	if object.IsAbsent(getErr, name) {
 		return nil
 	}
 	if getErr == nil {

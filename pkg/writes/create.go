@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -216,7 +215,7 @@ func (c *Client) Prepare(ctx context.Context, q Creation) (*Prepared, error) {
 		if !live.DeletionTimestamp.IsZero() {
 			return nil, fmt.Errorf("VidraResource %s is being deleted: try again when it is gone", q.Name)
 		}
-	case !apierrors.IsNotFound(err) || cluster.IsNoResource(err):
+	case !object.IsAbsent(err, q.Name):
 		return nil, c.program.VidraResourceError("get", q.Name, err)
 	}
 	namespace := cmp.Or(q.Namespace, q.DefaultNamespace)
@@ -387,7 +386,7 @@ func (c *Client) applyVidraResource(ctx context.Context, u *unstructured.Unstruc
 		inline, _, _ := unstructured.NestedString(u.Object, "spec", "manifest")
 		known := ownership.Disclosure{}
 		live, getErr := c.dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(getErr) {
+		if object.IsAbsent(getErr, name) {
 			live, getErr = nil, nil
 		}
 		if getErr == nil { // a policy may quote the former manifest, too

@@ -149,7 +149,7 @@ func (c *Client) createPart(ctx context.Context, vidraResource string, key sourc
 		return asStored(key.Kind, made), nil
 	case apierrors.IsAlreadyExists(err):
 		return nil, fmt.Errorf("%s exists, and is no part of the manifest of VidraResource %s, or another command writes it now: delete or rename it, or try again", key, vidraResource)
-	case apierrors.IsNotFound(err):
+	case object.IsAbsent(err, key.Namespace):
 		return nil, fmt.Errorf("%s cannot be created, because namespace %s does not exist: create the namespace, or name another one for the parts with --parts-namespace", key, key.Namespace)
 	}
 	return nil, partError("create", key, err)
@@ -167,7 +167,7 @@ func partOwner(vr *v1alpha1.VidraResource) metav1.OwnerReference {
 // secure has a part exist, with its VidraResource as the owner.
 func (c *Client) secure(ctx context.Context, p *storedPart, vr *v1alpha1.VidraResource) error {
 	u, err := c.part(p.key).Get(ctx, p.key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) { // another command has removed it, before the VidraResource named it
+	if object.IsAbsent(err, p.key.Name) { // another command has removed it, before the VidraResource named it
 		_, err := c.createPart(ctx, vr.Name, p.key, p.text, vr)
 		return err
 	} else if err != nil {
@@ -195,7 +195,7 @@ func (c *Client) secure(ctx context.Context, p *storedPart, vr *v1alpha1.VidraRe
 func (c *Client) deletePart(ctx context.Context, p *storedPart) (gone bool, err error) {
 	err = c.part(p.key).Delete(ctx, p.key.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.uid, ResourceVersion: &p.version}})
 	switch {
-	case err == nil, apierrors.IsNotFound(err):
+	case err == nil, object.IsAbsent(err, p.key.Name):
 		return true, nil
 	case apierrors.IsConflict(err):
 		return false, nil

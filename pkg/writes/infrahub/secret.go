@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -119,7 +118,7 @@ func (c *Client) apply(ctx context.Context, kind SecretKind, namespace, host, se
 	if free {
 		if _, err := c.secrets.Secrets(namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
 			return nil, fmt.Errorf("Secret %s/%s exists without the label %s=%s: delete or rename it", namespace, name, kind.Label, host) //nolint:staticcheck // it begins with a kind
-		} else if !apierrors.IsNotFound(err) {
+		} else if !object.IsAbsent(err, name) {
 			return nil, secretError("get", namespace, err)
 		}
 	}

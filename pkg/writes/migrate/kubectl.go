@@ -106,7 +106,7 @@ func (k *kubectl) read(ctx context.Context, p *Plan) error {
 		p.find(Note, "others", "%s with these labels: not written by kubectl apply, and not moved", display.Plural(others, "object"))
 	}
 	if len(documents) == 0 {
-		return fmt.Errorf("%s: kubectl apply has written none", k.title())
+		return errors.New(strings.Join(append([]string{k.title() + ": kubectl apply has written none"}, found.Unread...), "; "))
 	}
 	if err := k.c.planDocuments(ctx, p, k, k.namespace, "objects of kubectl apply", documents, nil); err != nil {
 		return err
