@@ -3,11 +3,13 @@ package cli
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -467,6 +469,65 @@ func TestMigrateEndsAnywhere(t *testing.T) {
 					back += suite.Size(3, 1)
 				}
 			}
+		})
+	}
+}
+
+// TestMigrateHelmWhile: a revision that Helm makes while its records are hidden ends the migration, and the undo returns all labels of a VidraResource that
+// removes additions of users, and of a suspended one.
+func TestMigrateHelmWhile(t *testing.T) {
+	t.Parallel()
+	helm, err := testenv.Helm(t.Context(), testenv.Options{Out: os.Stderr})
+	require.NoError(t, err)
+	chart := t.TempDir()
+	write := writeIn(t, chart)
+	write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+	write("values.yaml", "colour: blue\n")
+	write("templates/all.yaml", strings.Replace(moving, "colour: blue", "colour: {{ .Values.colour }}", 1))
+	for name, spec := range map[string]string{"suspended": `{"suspend":true}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := "migrate-while-" + name
+			makeNamespace(t, ns)
+			cluster.RemoveAtEnd(t, ns)
+			tool(t, 0, helm, "install", ns, chart, "-n", ns)
+			args := []string{"migrate", "helm", ns, "-n", ns}
+
+			forward, upgrade := reverseProxy(t, nil), sync.OnceFunc(func() { tool(t, 0, helm, "upgrade", ns, chart, "-n", ns, "--set", "colour=green") })
+			kubeconfig := serveKubeconfig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/secrets/sh.helm.release") {
+					upgrade()
+				}
+				forward.ServeHTTP(w, r)
+			}), "upgraded")
+			a := vidraAs(t, kubeconfig, append(args, "--apply")...)
+			require.Equal(t, 2, a.code, a.stdout)
+			require.Contains(t, a.stderr, "was upgraded meanwhile: run the command again")
+			require.Error(t, admin.Get(t.Context(), client.ObjectKey{Name: ns}, &v1alpha1.VidraResource{}))
+			a = vidra(t, append(args, "--apply")...)
+			require.Equal(t, 0, a.code, a.stdout+a.stderr)
+			require.Contains(t, cluster.GetVidraResource(t, ns).Spec.Manifest, "colour: green")
+
+			before := moved(t, ns)
+			require.NoError(t, cluster.MergePatch(&v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: ns}}, `{"spec":%s}`, spec))
+			suite.Await(t, func(c *assert.CollectT) {
+				vr := cluster.GetVidraResource(c, ns)
+				require.Equal(c, vr.Generation, vr.Status.ObservedGeneration)
+			})
+			kubeconfig, _ = crashing(t, len(before), false) // all objects have their marks again, and the VidraResource exists
+			require.Equal(t, 2, vidraAs(t, kubeconfig, append(args, "--undo")...).code)
+			marked := func(t require.TestingT) {
+				for kind, u := range moved(t, ns) {
+					require.Equal(t, "Helm", u.GetLabels()["app.kubernetes.io/managed-by"], kind)
+					require.Equal(t, ns, u.GetAnnotations()["meta.helm.sh/release-name"], kind)
+				}
+			}
+			a = vidra(t, append(args, "--undo")...)
+			require.Equal(t, 0, a.code, a.stderr)
+			marked(t)
+			requireBack(t, ns, moved(t, ns))
+			requireUnmoved(t, before, moved(t, ns))
+			tool(t, 0, helm, "upgrade", ns, chart, "-n", ns)
 		})
 	}
 }

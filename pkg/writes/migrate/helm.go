@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,12 +96,17 @@ type record struct {
 // stored lists the records of the release, the newest one first.
 func (h *helm) stored(ctx context.Context) (all []record, err error) {
 	selector := fmt.Sprintf("%s in (%s,%s),name=%s", helmOwner, helmOwned, hiddenOwner, h.name)
-	var faults []error
+	var refused []error
 	for _, resource := range records {
 		list, err := h.c.objects.Dynamic.Resource(resource).Namespace(h.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
-			faults = append(faults, fmt.Errorf("list the records of release %s in %s: %w", h.name, resource.Resource, err))
+			err = fmt.Errorf("list the records of release %s in %s: %w", h.name, resource.Resource, err)
+		}
+		if apierrors.IsForbidden(err) { // a release has its records in one of them
+			refused = append(refused, err)
 			continue
+		} else if err != nil {
+			return nil, err
 		}
 		for i := range list.Items {
 			u := &list.Items[i]
@@ -116,8 +122,8 @@ func (h *helm) stored(ctx context.Context) (all []record, err error) {
 			all = append(all, record{resource, u.GetName(), u.GetLabels(), data, version})
 		}
 	}
-	if len(all) == 0 && len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	if len(all) == 0 && len(refused) > 0 {
+		return nil, errors.Join(refused...)
 	}
 	slices.SortFunc(all, func(a, b record) int { return b.version - a.version })
 	return all, nil
@@ -287,7 +293,7 @@ func (h *helm) stop(ctx context.Context, _ time.Duration) error {
 func (h *helm) start(ctx context.Context) error { return h.label(ctx, hiddenOwner, helmOwned) }
 
 // label changes the label by which Helm finds records. The newest one is hidden last and shown first, so that Helm never takes a former revision
-// for the newest one.
+// for the newest one. A record that was made meanwhile is an error.
 func (h *helm) label(ctx context.Context, from, to string) error {
 	all, err := h.stored(ctx)
 	if err != nil {
@@ -308,7 +314,10 @@ func (h *helm) label(ctx context.Context, from, to string) error {
 			return fmt.Errorf("label %s %s, a record of release %s: %w", r.resource.Resource, r.name, h.name, object.WithoutValues(err, ownership.Disclosure{}))
 		}
 	}
-	return nil
+	if all, err = h.stored(ctx); slices.ContainsFunc(all, func(r record) bool { return r.labels[helmOwner] == from }) {
+		return fmt.Errorf("%s was upgraded meanwhile: run the command again", h.title())
+	}
+	return err
 }
 
 func (h *helm) restore(*v1alpha1.VidraResource, *unstructured.Unstructured, *unstructured.Unstructured) (traces, error) {
