@@ -484,7 +484,7 @@ func TestMigrateHelmWhile(t *testing.T) {
 	write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
 	write("values.yaml", "colour: blue\n")
 	write("templates/all.yaml", strings.Replace(moving, "colour: blue", "colour: {{ .Values.colour }}", 1))
-	for name, spec := range map[string]string{"suspended": `{"suspend":true}`} {
+	for name, spec := range map[string]string{"additions": `{"drift":{"additions":"Revert"}}`, "suspended": `{"suspend":true}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := "migrate-while-" + name
@@ -521,6 +521,10 @@ func TestMigrateHelmWhile(t *testing.T) {
 					require.Equal(t, "Helm", u.GetLabels()["app.kubernetes.io/managed-by"], kind)
 					require.Equal(t, ns, u.GetAnnotations()["meta.helm.sh/release-name"], kind)
 				}
+			}
+			if name == "additions" { // each of its objects is compared
+				require.Equal(t, 0, vidra(t, "reconcile", ns, "--wait").code)
+				marked(t)
 			}
 			a = vidra(t, append(args, "--undo")...)
 			require.Equal(t, 0, a.code, a.stderr)

@@ -94,7 +94,7 @@ type Options struct {
 // under another name.
 func (c *Client) ours(ctx context.Context, name string, tool Tool) (*v1alpha1.VidraResource, error) {
 	u, err := c.objects.Dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if object.IsAbsent(err, name) {
 		all, err := c.questions.VidraResources(ctx, "")
 		if err != nil {
 			return nil, err
@@ -127,7 +127,7 @@ func (c *Client) read(ctx context.Context, apiVersion, kind, namespace, name str
 		return nil, err
 	}
 	u, err := at.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if object.IsAbsent(err, name) {
 		return nil, nil //nolint:nilnil // that it is absent is no error
 	} else if err != nil {
 		return nil, fmt.Errorf("read %s: %w", strings.TrimSpace(display.Name(kind, namespace, name)), err)
@@ -156,8 +156,8 @@ func (c *Client) each(ctx context.Context, vr *v1alpha1.VidraResource, progress 
 	return running.Wait()
 }
 
-// patchObject sends patches of an object until one of them is for the version that was read. patch returns nil for none.
-func (c *Client) patchObject(ctx context.Context, e v1alpha1.ManagedResourceStatus, patch func(live *unstructured.Unstructured) ([]byte, error)) (sent bool, err error) {
+// patchObject sends patches of an object under the name of a field manager until one of them is for the version that was read. patch returns nil for none.
+func (c *Client) patchObject(ctx context.Context, e v1alpha1.ManagedResourceStatus, manager string, patch func(live *unstructured.Unstructured) ([]byte, error)) (sent bool, err error) {
 	at, err := c.objects.At(object.GVKOf(&e), e.Namespace)
 	if err != nil {
 		return false, err
@@ -165,7 +165,7 @@ func (c *Client) patchObject(ctx context.Context, e v1alpha1.ManagedResourceStat
 	const attempts = 10
 	for range attempts {
 		live, err := at.Get(ctx, e.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		if object.IsAbsent(err, e.Name) {
 			return false, nil
 		} else if err != nil {
 			return false, fmt.Errorf("read %s: %w", object.IdentityOf(&e), err)
@@ -174,7 +174,7 @@ func (c *Client) patchObject(ctx context.Context, e v1alpha1.ManagedResourceStat
 		if err != nil || body == nil {
 			return false, err
 		}
-		_, err = at.Patch(ctx, e.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: insight.FieldManager})
+		_, err = at.Patch(ctx, e.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: manager})
 		switch {
 		case err == nil:
 			return true, nil

@@ -112,7 +112,7 @@ func (c *Client) release(ctx context.Context, p *Plan, write bool) (n int, err e
 	for range rounds {
 		var done atomic.Int64
 		err := c.each(ctx, p.work.vr, p.work.options.Progress, func(ctx context.Context, _ int, e v1alpha1.ManagedResourceStatus) error {
-			sent, err := c.patchObject(ctx, e, func(live *unstructured.Unstructured) ([]byte, error) {
+			sent, err := c.patchObject(ctx, e, insight.FieldManager, func(live *unstructured.Unstructured) ([]byte, error) {
 				if !slices.Contains(ownership.Managers(live, manager), manager) {
 					if !write || live.GetAnnotations()[v1alpha1.ApplyAnnotation] != "" { // Vidra leaves it
 						return nil, nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,9 +51,10 @@ func (c *Client) giveBack(ctx context.Context, tool Tool, vr *v1alpha1.VidraReso
 	if err != nil {
 		return err
 	}
+	manager := tool.marks().managers[0] // spec.drift.additions may remove what a user's tool, such as this one, adds to a managed object
 	restore := func() error {
 		return c.each(ctx, vr, o.Progress, func(ctx context.Context, _ int, e v1alpha1.ManagedResourceStatus) error {
-			_, err := c.patchObject(ctx, e, func(live *unstructured.Unstructured) ([]byte, error) {
+			_, err := c.patchObject(ctx, e, manager, func(live *unstructured.Unstructured) ([]byte, error) {
 				return restored(tool, vr, live, documents[object.IdentityOf(&e)])
 			})
 			return err
@@ -150,7 +150,7 @@ func (c *Client) deleteAlone(ctx context.Context, vr *v1alpha1.VidraResource) er
 		exactly := &metav1.Preconditions{UID: ptr.To(vr.UID), ResourceVersion: ptr.To(left.GetResourceVersion())}
 		return at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: exactly})
 	})
-	if err != nil && (verb == "patch" || !apierrors.IsNotFound(err)) {
+	if err != nil && (verb == "patch" || !object.IsAbsent(err, vr.Name)) {
 		return c.program.VidraResourceError(verb, vr.Name, object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false)))
 	}
 	return nil
@@ -162,7 +162,7 @@ func (c *Client) awaitGone(ctx context.Context, vr *v1alpha1.VidraResource, time
 	if err == nil {
 		return nil
 	}
-	if _, getErr := c.objects.Dynamic.Resource(v1alpha1.Resource).Get(ctx, vr.Name, metav1.GetOptions{}); apierrors.IsNotFound(getErr) {
+	if _, getErr := c.objects.Dynamic.Resource(v1alpha1.Resource).Get(ctx, vr.Name, metav1.GetOptions{}); object.IsAbsent(getErr, vr.Name) {
 		return nil
 	}
 	return fmt.Errorf("VidraResource %s is not gone: %w: check that the operator runs, and run the command again", vr.Name, err)
