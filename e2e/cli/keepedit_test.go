@@ -149,7 +149,9 @@ func TestKeepEdit(t *testing.T) {
 			again := vidra(t, args...)
 			require.Equal(t, 0, again.code, again.stderr)
 			require.Contains(t, again.stdout, "the manifest has these values")
-			require.Equal(t, 0, vidra(t, "diff", vr.Name).code)
+			suite.Await(t, func(c *assert.CollectT) { // VidraResource may be Ready with the former part
+				require.Equal(c, 0, vidra(c, "diff", vr.Name).code)
+			})
 		})
 	}
 }
