@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"crypto/rand"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/testenv"
@@ -88,4 +90,77 @@ func TestRevisionsOutliveAKeyOfTheProcess(t *testing.T) {
 	rollback(t, ns, 1)
 	awaitAppliedRevision(t, ns, 1)
 	require.Equal(t, "one", greeting(t, pageOf(t, ns, "page")))
+}
+
+// loseKey replaces the key of digests while the operator is stopped: the digests and configurations of sensitive objects are unknown then.
+func loseKey(t *testing.T) {
+	t.Helper()
+	changeKeys(t, func(keys map[string][]byte) {
+		clear(keys)
+		keys["current"] = []byte(rand.Text() + rand.Text())
+	})
+}
+
+// credentials is a manifest with a Secret.
+func credentials(name, password string) string {
+	return "apiVersion: v1\nkind: Secret\nmetadata:\n  name: " + name + "\nstringData:\n  password: " + password + "\n"
+}
+
+// passwordOf returns the password in a Secret of credentials.
+func passwordOf(t require.TestingT, ns, name string) string {
+	secret := &corev1.Secret{}
+	require.NoError(t, admin.Get(context.Background(), client.ObjectKey{Namespace: ns, Name: name}, secret))
+	return string(secret.Data["password"])
+}
+
+// TestHoldOutlivesTheKey: a revision that waits is not applied because the key is lost, wherever it comes from.
+func TestHoldOutlivesTheKey(t *testing.T) {
+	ns := newNamespace(t)
+	inline, part := ns+"-inline", ns+"-part"
+	parts := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "parts", Namespace: ns}, StringData: map[string]string{"all": credentials("part", "one")}}
+	require.NoError(t, admin.Create(t.Context(), parts))
+	newVidraResource(t, ns, credentials("inline", "one"), named(inline))
+	newVidraResource(t, ns, "", named(part), func(v *v1alpha1.VidraResource) {
+		v.Spec.ManifestFrom = []v1alpha1.ManifestSource{{Kind: "Secret", Name: "parts", Namespace: ns, Key: "all"}}
+	})
+	for _, name := range []string{inline, part} {
+		awaitReady(t, name)
+		hold(t, name, true)
+		awaitReady(t, name)
+	}
+	setManifest(t, inline, manifests(credentials("inline", "two"), configMap("page", "two")))
+	require.NoError(t, mergePatch(parts, `{"stringData":{"all":%q}}`, manifests(credentials("part", "two"), configMap("side", "two"))))
+	for _, name := range []string{inline, part} {
+		awaitNotReadyAnyGeneration(t, name, v1alpha1.ReasonRevisionHeld)
+	}
+	loseKey(t)
+	for _, name := range []string{inline, part} {
+		reconcileNow(t, name)
+		awaitNotReadyAnyGeneration(t, name, v1alpha1.ReasonRevisionHeld)
+	}
+	require.Equal(t, "one one", passwordOf(t, ns, "inline")+" "+passwordOf(t, ns, "part"))
+	requireAbsent(t, pageOf(t, ns, "page"))
+	requireAbsent(t, pageOf(t, ns, "side"))
+	for _, name := range []string{inline, part} {
+		hold(t, name, false)
+		awaitReady(t, name)
+	}
+	require.Equal(t, "two two", passwordOf(t, ns, "inline")+" "+passwordOf(t, ns, "part"))
+}
+
+// TestRollbackOutlivesTheKey: an earlier revision cannot be read without the key. What was applied of it stays.
+func TestRollbackOutlivesTheKey(t *testing.T) {
+	ns := newNamespace(t)
+	newVidraResource(t, ns, credentials("credentials", "one"))
+	applyRevisions(t, ns, credentials("credentials", "one"), credentials("credentials", "two"))
+	rollback(t, ns, 1)
+	awaitReady(t, ns)
+	require.Equal(t, "one", passwordOf(t, ns, "credentials"))
+	loseKey(t)
+	reconcileNow(t, ns)
+	awaitNotReadyAnyGeneration(t, ns, v1alpha1.ReasonRevisionHeld, "sealed with a key that Vidra lacks now")
+	require.Equal(t, "one", passwordOf(t, ns, "credentials"))
+	hold(t, ns, false)
+	awaitReady(t, ns)
+	require.Equal(t, "two", passwordOf(t, ns, "credentials"))
 }

@@ -158,9 +158,11 @@ func (p *Planner) comparesWaiting(t Task) bool {
 }
 
 // HoldBack takes from a plan the work that waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
-// whether anything waits.
+// whether anything waits. An object whose applied configuration fails to open, as without the key of digests, may have another one in the newer manifest.
 func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
-	waiting := func(t Task) bool { return t.Why != WhyDrift && t.Why != WhyRetry }
+	waiting := func(t Task) bool {
+		return t.Why != WhyDrift && t.Why != WhyRetry || t.Known.Entry.Configuration == ""
+	}
 	todo.Apply = slices.DeleteFunc(todo.Apply, func(t Task) bool { return waiting(t) && t.Known.Seen.Foreign }) // there is nothing to apply
 	return p.withhold(todo, why.Reason, "yet", waiting, policy.Leave(policy.Dependency, "a newer manifest of it waits ("+why.Reason+")", time.Time{}))
 }
