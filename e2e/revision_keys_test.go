@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"crypto/rand"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -163,4 +164,36 @@ func TestRollbackOutlivesTheKey(t *testing.T) {
 	hold(t, ns, false)
 	awaitReady(t, ns)
 	require.Equal(t, "two", passwordOf(t, ns, "credentials"))
+}
+
+// TestUnchangedObjectsOutliveTheKey: a changed manifest does not apply the objects in it that are unchanged because the key was lost before. A
+// completed Job would run again, and edits that are not reverted would be overwritten.
+func TestUnchangedObjectsOutliveTheKey(t *testing.T) {
+	ns := newNamespace(t)
+	run := "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations:\n    infrahub.operators.com/sensitive: 'true'\nspec:\n  completions: 0\n  ttlSecondsAfterFinished: 0\n" +
+		"  template:\n    spec:\n      restartPolicy: Never\n      containers: [{name: migrate, image: example.com/migrate}]\n"
+	mark := auditMark(t)
+	newVidraResource(t, ns, manifests(run, configMap("page", "one")))
+	awaitState(t, ns, "migrate", v1alpha1.ObjectCompleted)
+	warned := ns + "-warned"
+	newVidraResource(t, ns, manifests(credentials("credentials", "one"), configMap("side", "one")), named(warned), func(v *v1alpha1.VidraResource) {
+		v.Spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}
+	})
+	awaitReady(t, warned)
+	require.NoError(t, mergePatch(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "credentials"}}, `{"stringData":{"password":"mine"}}`))
+	awaitState(t, warned, "credentials", v1alpha1.ObjectDrifted)
+	loseKey(t)
+	for _, name := range []string{ns, warned} {
+		reconcileNow(t, name)
+	}
+	require.Equal(t, "mine", passwordOf(t, ns, "credentials"))
+	setManifest(t, ns, manifests(run, configMap("page", "two")))
+	setManifest(t, warned, manifests(credentials("credentials", "one"), configMap("side", "two")))
+	for _, name := range []string{"page", "side"} {
+		await(t, func(c *assert.CollectT) { require.Equal(c, "two", greeting(c, pageOf(t, ns, name))) })
+	}
+	awaitState(t, ns, "migrate", v1alpha1.ObjectCompleted)
+	awaitState(t, warned, "credentials", v1alpha1.ObjectDrifted)
+	require.Equal(t, "mine", passwordOf(t, ns, "credentials"))
+	require.Len(t, operatorSince(t, mark).On("jobs", ns, "migrate").Only(func(r request) bool { return r.Code == http.StatusCreated }), 1)
 }

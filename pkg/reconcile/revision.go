@@ -391,6 +391,9 @@ func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 			p.reconciler.Watching.Trigger.EnqueueAll(p.plan.Settings.Claimant.Owner)
 		}
 		s.manifest.unapplied, s.revision.waits = false, false
+		if p.plan.Scope.All && p.obstacles.Source == nil && !p.plan.VR.Spec.Suspend {
+			p.plan.NoteUnchanged()
+		}
 		return todo
 	}
 	todo, waits := p.plan.HoldBack(todo, *p.obstacles.Waiting)

@@ -137,6 +137,16 @@ func (p *Planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired
 	return entry.Configuration != d.Configuration
 }
 
+// NoteUnchanged notes the configurations of objects whose former ones fail to open, as without the key of digests. A later spec would count as a change of
+// each of these objects: a completed Job would run again, and an edit that is not reverted would be overwritten.
+func (p *Planner) NoteUnchanged() {
+	for _, o := range p.State.Objects.Manifest {
+		if o.Entry != nil && o.Entry.UID != "" && o.Entry.Configuration == "" && !p.changedSince(o.Entry, o.Desired) {
+			o.Entry.Configuration = o.Desired.Configuration
+		}
+	}
+}
+
 // waitReasons are the reasons of problems that Suspend and HoldBack report.
 var waitReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonDependencyNotReady, v1alpha1.ReasonRevisionHeld}
 
