@@ -3,11 +3,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -296,6 +298,57 @@ func TestMoveIsNotBlockedByOthers(t *testing.T) {
 	awaitGone(t, declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page"))
 	require.Less(t, time.Since(began), 30*time.Second, "an unreadable manifest that has the name alone held it")
 	awaitReady(t, one)
+}
+
+// TestMoveDuringALongRemoval: of many objects that leave a manifest, those whose deletion is still to begin go to a VidraResource that has them in its manifest by
+// then, although that is still to apply them.
+func TestMoveDuringALongRemoval(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	giver, taker := ns+"-giver", ns+"-taker"
+	all := pages(60)
+	newVidraResource(t, ns, all, named(giver))
+	awaitReady(t, giver)
+	before := map[string]types.UID{}
+	for _, obj := range declared(t, ns, all) {
+		before[obj.GetName()] = get(t, obj).GetUID()
+	}
+	begun, taken := make(chan struct{}), make(chan struct{})
+	var deleted atomic.Int32
+	startWebhook(t, ns, false, func(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if r.Operation == admissionv1.Delete {
+			if deleted.Add(1) == 1 {
+				close(begun)
+			}
+			<-taken
+			select {
+			case <-time.After(4 * time.Second): // longer than an answer about receivers counts
+			case <-ctx.Done():
+			}
+		}
+		return nil
+	})
+	setManifest(t, giver, configMap("stays", "hello"))
+	<-begun
+	newVidraResource(t, ns, all, named(taker), suspend)
+	close(taken)
+	await(t, func(c *assert.CollectT) {
+		ready := condition(c, getVidraResource(c, giver), v1alpha1.ConditionReady)
+		require.Contains(c, ready.Message, taker)
+	})
+	changeSpec(t, taker, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = false })
+	awaitReady(t, giver)
+	awaitReady(t, taker)
+	require.Less(t, int(deleted.Load()), len(before))
+	kept := 0
+	for _, obj := range declared(t, ns, all) {
+		live := get(t, obj)
+		require.Equal(t, []string{v1alpha1.FieldManager(taker)}, appliedBy(live))
+		if live.GetUID() == before[obj.GetName()] {
+			kept++
+		}
+	}
+	require.Equal(t, len(before)-int(deleted.Load()), kept)
 }
 
 // TestReceiverLeaves takes an object back into its former manifest right after the removal no longer waits for the VidraResource that it was to move to,

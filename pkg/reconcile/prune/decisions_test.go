@@ -145,7 +145,7 @@ func reading(r *requests) *Remover {
 	a.Applier.Settings.BreakGlass.Room = sync.OnceValue(func() *atomic.Int64 { return plan.NewBreakGlassRoom(nil) })
 	a.exclusions = &exclusions{wanted: map[types.UID]bool{}, stayed: map[object.Identity]stayed{}}
 	a.Replaced = func() bool { return false }
-	a.stale = func() error { return nil }
+	a.stale = func() (struct{}, error) { return struct{}{}, nil }
 	a.receivers = func() (map[object.Identity][]owners.Receiver, error) {
 		return map[object.Identity][]owners.Receiver{}, nil
 	}
@@ -218,7 +218,7 @@ func TestRemove(t *testing.T) {
 		"EndingElsewhere": {
 			reason: "Another client deletes an object that stays.", of: &requests{live: endingSince(time.Now(), mine(keep))}, want: notOurs,
 		},
-		"Stale":    {reason: "The VidraResource has changed.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.stale = func() error { return errDown } }, want: delayed},
+		"Stale":    {reason: "The VidraResource has changed.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.stale = func() (struct{}, error) { return struct{}{}, errDown } }, want: delayed},
 		"Replaced": {reason: "The destination may be another cluster.", of: &requests{live: mine(nil)}, before: func(a *Remover) { a.Replaced = func() bool { return true } }, want: delayed},
 		"Unlisted": {
 			reason: "Other VidraResources may have it.", of: &requests{live: mine(nil)},
@@ -441,7 +441,7 @@ func TestClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := reading(&requests{live: tc.live})
-			a.Applier.Settings.Watched, a.stale = !tc.unwatched, func() error { return tc.stale }
+			a.Applier.Settings.Watched, a.stale = !tc.unwatched, func() (struct{}, error) { return struct{}{}, tc.stale }
 			a.remove(t.Context(), a.Plan.State.Objects.ByID[page].Entry)
 			require.Len(t, a.Applier.Index.Claims(pageKey), tc.want, tc.reason)
 		})

@@ -46,7 +46,8 @@ func (d *departure) Stale(context.Context) error {
 	if d.remover.Replaced() {
 		return errors.New("its destination has another kubeconfig now")
 	}
-	return d.remover.stale()
+	_, err := d.remover.stale()
+	return err
 }
 
 // BreakGlass implements policy.Facts.

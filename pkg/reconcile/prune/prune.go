@@ -109,8 +109,8 @@ type Remover struct {
 	// Interrupted reports that no further removal begins. Optional.
 	Interrupted func() bool
 	// stale is Stale, asked once a second.
-	stale func() error
-	// receivers returns the other VidraResources that have one of the objects in their manifests.
+	stale func() (struct{}, error)
+	// receivers returns the other VidraResources that have one of the objects in their manifests, renewed every few seconds.
 	receivers func() (map[object.Identity][]owners.Receiver, error)
 	// exclusions are the objects that the removal must not delete.
 	exclusions *exclusions

@@ -19,9 +19,9 @@ import (
 const moveTimeout = time.Minute
 
 // findReceivers finds the other VidraResources that have one of ids in their manifests, as of the end of RemovalSettle of the
-// last of them, and as of now for objects that are removed without it.
+// last of them, as of now for objects that are removed without it, and at most receiversFor before now.
 func (a *Remover) findReceivers(ctx context.Context, ids []object.Identity) (map[object.Identity][]owners.Receiver, error) {
-	var since time.Time
+	since := time.Now().Add(-receiversFor)
 	for _, id := range ids {
 		settled := time.Now()
 		if left := a.Plan.State.Objects.ByID[id].Departure.At; !left.IsZero() {

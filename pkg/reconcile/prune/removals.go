@@ -23,8 +23,8 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 		return
 	}
 	a.exclusions = a.exclude(ctx, ids)
-	a.receivers = sync.OnceValues(func() (map[object.Identity][]owners.Receiver, error) { return a.findReceivers(ctx, ids) })
-	a.stale = a.staleSince(ctx)
+	a.receivers = renewed(receiversFor, func() (map[object.Identity][]owners.Receiver, error) { return a.findReceivers(ctx, ids) })
+	a.stale = renewed(staleFor, func() (struct{}, error) { return struct{}{}, a.Stale(ctx) })
 	defer a.endRemoval(ids)
 	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
 		if a.interrupted() { // the removal of a container needs those of its members
@@ -44,21 +44,26 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 	})
 }
 
-// staleFor is how long an answer of Stale counts: removals may wait for slow ones.
-const staleFor = time.Second
+// staleFor and receiversFor are how long an answer of Stale and one about receivers count: removals may wait for slow ones.
+const (
+	staleFor     = time.Second
+	receiversFor = 3 * time.Second
+)
 
-// staleSince returns Stale with an answer that is at most staleFor old. It is safe for concurrent use.
-func (a *Remover) staleSince(ctx context.Context) func() error {
+// renewed returns ask with an answer that is at most age old. It is safe for concurrent use.
+func renewed[T any](age time.Duration, ask func() (T, error)) func() (T, error) {
 	var mu sync.Mutex
 	var asked time.Time
+	var answer T
 	var err error
-	return func() error {
+	return func() (T, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if now := time.Now(); asked.IsZero() || now.Sub(asked) > staleFor {
-			err, asked = a.Stale(ctx), now
+		if asked.IsZero() || time.Since(asked) > age {
+			answer, err = ask()
+			asked = time.Now()
 		}
-		return err
+		return answer, err
 	}
 }
 

@@ -555,26 +555,29 @@ func TestStillThereUnread(t *testing.T) {
 	require.NotNil(t, o.Attempts.Refused)
 }
 
-// TestStaleSince: an answer counts for a second, whether it is an error or none.
-func TestStaleSince(t *testing.T) {
+// TestRenewed: an answer counts for its age from its arrival, whether it is an error or none.
+func TestRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked, answer := 0, error(nil)
-		a := remover()
-		a.Stale = func(context.Context) error {
+		ask := renewed(staleFor, func() (int, error) {
 			asked++
-			return answer
+			time.Sleep(2 * staleFor)
+			return asked, answer
+		})
+		requireAnswer := func(n int, err error) {
+			t.Helper()
+			got, is := ask()
+			require.Equal(t, n, got)
+			require.ErrorIs(t, is, err)
 		}
-		stale := a.staleSince(t.Context())
-		require.NoError(t, stale())
+		requireAnswer(1, nil)
 		answer = errDown
 		time.Sleep(staleFor)
-		require.NoError(t, stale())
-		require.Equal(t, 1, asked)
+		requireAnswer(1, nil)
 		time.Sleep(time.Nanosecond)
-		require.ErrorIs(t, stale(), errDown)
-		require.ErrorIs(t, stale(), errDown)
-		require.Equal(t, 2, asked)
+		requireAnswer(2, errDown)
+		requireAnswer(2, errDown)
 	})
 }
 
