@@ -44,6 +44,8 @@ type extension struct {
 	hidden []string
 	// unlisted has it refuse to list its objects.
 	unlisted atomic.Bool
+	// invalid has it call each write to an object of the name "first" invalid, and name no field.
+	invalid atomic.Bool
 }
 
 // startExtension starts an extension API server whose discovery lacks the hidden verbs, and registers it. It ends with the test.
@@ -166,8 +168,34 @@ func (e *extension) handler(t *testing.T) http.Handler {
 			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 			return
 		}
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/first") && e.invalid.Load() {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"not now","details":{"name":"first"}}`)
+			return
+		}
 		proxy.ServeHTTP(w, r)
 	})
+}
+
+// TestInvalidWithoutAField has an extension API server call a change invalid without a field, as a store behind it may fail. Even where spec.force is true,
+// the object stays: another value of which field would be accepted is unknown.
+func TestInvalidWithoutAField(t *testing.T) {
+	t.Parallel()
+	needsOwnControlPlane(t, "it serves an API on this machine")
+	ns := newNamespace(t)
+	e := startExtension(t, ns)
+	newVidraResource(t, ns, e.manifest("first"), forced)
+	awaitReady(t, ns)
+	first := e.object(ns, "first")
+	uid := get(t, first).GetUID()
+	e.invalid.Store(true)
+	setManifest(t, ns, strings.ReplaceAll(e.manifest("first"), "red", "blue"))
+	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "Thing "+ns+"/first", "not now")
+	e.invalid.Store(false)
+	changeSpec(t, ns, func(s *v1alpha1.VidraResourceSpec) { s.Manifest += "  size: 2\n" })
+	awaitReady(t, ns)
+	require.Equal(t, uid, get(t, first).GetUID())
 }
 
 // TestAggregatedKindGoes has an extension API server serve a kind whose objects two VidraResources have. While its APIService is missing,

@@ -55,14 +55,14 @@ func FieldNames(err error) [][]string {
 // noField is the field of a cause that concerns the whole object.
 const noField = "<nil>"
 
-// InvalidFields returns the fields that the API server calls invalid, as it writes them; nil for an answer in
+// InvalidFields returns the fields that the API server calls invalid, as it writes them; nil for an answer that names none, or in
 // another form.
 func InvalidFields(err error) []string {
 	details := DetailsOf(err)
 	if details == nil {
 		return nil
 	}
-	fields := []string{}
+	var fields []string
 	for _, cause := range details.Causes {
 		fields = append(fields, cause.Field)
 	}
