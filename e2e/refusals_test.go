@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -140,6 +141,16 @@ var refusals = map[string]struct {
 	}, func(t *testing.T, ns string) {
 		t.Helper()
 		require.NoError(t, admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	}},
+	"PolicyFails": {v1alpha1.ReasonApplyFailed, func(t *testing.T, ns string) {
+		t.Helper()
+		newVidraResource(t, ns, configMap("page", "hello"))
+		awaitReady(t, ns)
+		startFailingPolicy(t, ns, admissionregistrationv1.Update)
+		setManifest(t, ns, configMap("page", "hi"))
+	}, func(t *testing.T, ns string) {
+		t.Helper()
+		require.NoError(t, admin.Delete(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}},
 	"Quota": {v1alpha1.ReasonApplyFailed, func(t *testing.T, ns string) {
 		t.Helper()
@@ -307,6 +318,9 @@ func TestRefusalsAtRest(t *testing.T) {
 	const rest, measured = 25 * time.Second, 30 * time.Second
 	states := map[string]string{}
 	for name, state := range refusals {
+		if name == "PolicyFails" && !testenv.AtLeast(36) {
+			continue // MutatingAdmissionPolicy v1 needs Kubernetes 1.36
+		}
 		ns := newNamespace(t)
 		state.begin(t, ns)
 		states[ns] = name

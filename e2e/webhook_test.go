@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
+	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -268,4 +269,68 @@ func TestF28WebhookIsNoReasonToRecreate(t *testing.T) {
 	w.remove(t)
 	awaitReady(t, ns)
 	require.Equal(t, uid, get(t, page).GetUID())
+}
+
+// TestFailingPolicy has a MutatingAdmissionPolicy fail for each write. The API server calls that invalid, without a field. It is no fault of the manifest,
+// the object stays even where spec.force is true, and the change is applied once the policy is bound no more.
+func TestFailingPolicy(t *testing.T) {
+	t.Parallel()
+	if !testenv.AtLeast(36) {
+		t.Skip("MutatingAdmissionPolicy v1 needs Kubernetes 1.36")
+	}
+	for name, operations := range map[string][]admissionregistrationv1.OperationType{
+		"Updates": {admissionregistrationv1.Update},
+		"Writes":  {admissionregistrationv1.Create, admissionregistrationv1.Update},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			newVidraResource(t, ns, configMap("page", "hello"), forced)
+			awaitReady(t, ns)
+			page := declaredObject(t, ns, configMap("page", "hello"), "ConfigMap", "page")
+			uid := get(t, page).GetUID()
+			binding := startFailingPolicy(t, ns, operations...)
+			setManifest(t, ns, configMap("page", "hi"))
+			v := awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "ConfigMap "+ns+"/page: policy '"+ns+"' with binding '"+ns+"' denied request")
+			require.NotContains(t, condition(t, v, v1alpha1.ConditionReady).Message, "another name", "no change of the manifest is a remedy")
+			require.NoError(t, admin.Delete(t.Context(), binding))
+			awaitReady(t, ns)
+			require.Equal(t, uid, get(t, page).GetUID())
+		})
+	}
+}
+
+// startFailingPolicy creates a MutatingAdmissionPolicy that fails for operations on ConfigMaps in a namespace, and waits until the API server
+// has noticed it. It returns its binding. Both are deleted with the test.
+func startFailingPolicy(t *testing.T, ns string, operations ...admissionregistrationv1.OperationType) client.Object {
+	t.Helper()
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "probe"}}
+	require.NoError(t, admin.Create(t.Context(), probe))
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns}},
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: operations,
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}}},
+		},
+		FailurePolicy: new(admissionregistrationv1.Fail), ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+		Mutations: []admissionregistrationv1.Mutation{{
+			PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
+			ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{
+				Expression: `Object{metadata: Object.metadata{labels: {"tier": object.metadata.labels["absent"]}}}`,
+			},
+		}},
+	}}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: ns},
+	}
+	for _, obj := range []client.Object{policy, binding} {
+		require.NoError(t, admin.Create(t.Context(), obj))
+		t.Cleanup(func() { _ = admin.Delete(context.Background(), obj) })
+	}
+	await(t, func(c *assert.CollectT) {
+		require.ErrorContains(c, mergePatch(probe, `{"data":{"a":"b"}}`), " denied request")
+	})
+	return binding
 }

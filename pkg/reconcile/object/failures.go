@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -161,7 +162,16 @@ func misfit(err error) bool {
 func Denied(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "admission webhook ") && strings.Contains(text, " denied the request") ||
-		strings.Contains(text, "ValidatingAdmissionPolicy ") && strings.Contains(text, " denied request")
+		strings.Contains(text, "ValidatingAdmissionPolicy ") && strings.Contains(text, " denied request") || DeniedByMutatingPolicy(err)
+}
+
+// byMutatingPolicy matches the message about a MutatingAdmissionPolicy in k8s.io/apiserver/pkg/admission/plugin/policy/generic.
+var byMutatingPolicy = regexp.MustCompile(`^policy ['"][^'"]+['"] (with binding '[^']+' )?denied request: `)
+
+// DeniedByMutatingPolicy reports whether a MutatingAdmissionPolicy failed, which refuses the request. The API server calls that invalid.
+func DeniedByMutatingPolicy(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && byMutatingPolicy.MatchString(status.Status().Message)
 }
 
 // reasoned is an error with a reason of its own.

@@ -21,6 +21,11 @@ func TestExplain(t *testing.T) {
 	internal := func(message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Message: message}}
 	}
+	const failed = "policy 'p' with binding 'b' denied request: expression 'x' resulted in error: no such key: tier"
+	failedPolicy := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: 403, Reason: metav1.StatusReasonInvalid, Message: failed,
+		Details: &metav1.StatusDetails{Name: "web", Group: "apps", Kind: "deployments", Causes: []metav1.StatusCause{{Message: failed}}},
+	}}
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "s",
 		field.ErrorList{field.Invalid(field.NewPath("data", "password"), "hunter2", "no")})
 	cases := map[string]struct {
@@ -61,6 +66,15 @@ func TestExplain(t *testing.T) {
 			"A webhook that cuts the connection is one problem, from whatever port it was asked.",
 			internal("failed calling webhook \"page.example.com\": read tcp 127.0.0.1:33884->10.0.0.7:443: read: connection reset by peer"), deployment,
 			Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "failed calling webhook \"page.example.com\": read tcp 10.0.0.7:443: read: connection reset by peer"},
+		},
+		"MutatingPolicy": {
+			"A policy that fails is no fault of the manifest, though the API server calls it invalid.", failedPolicy, deployment,
+			Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "policy 'p' with binding 'b' denied request: expression 'x' resulted in error: no such key: tier"},
+		},
+		"QuotedPolicy": {
+			"A value that looks like the message of a policy is none.",
+			apierrors.NewInvalid(deployments, "web", field.ErrorList{field.Invalid(field.NewPath("spec", "a"), "policy 'p' denied request: ", "no")}), deployment,
+			Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: `spec.a: Invalid value: "policy 'p' denied request: ": no`},
 		},
 		"Other": {"Anything else is told as it is.", errors.New("timeout"), deployment, Failure{Reason: v1alpha1.ReasonApplyFailed, Message: "timeout"}},
 	}

@@ -164,6 +164,9 @@ func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 	case strings.Contains(text, "AdmissionPolicy "):
 		add(admission.WithResource("validatingadmissionpolicies"), "", "")
 		add(admission.WithResource("validatingadmissionpolicybindings"), "", "")
+	case object.DeniedByMutatingPolicy(err):
+		add(admission.WithResource("mutatingadmissionpolicies"), "", "")
+		add(admission.WithResource("mutatingadmissionpolicybindings"), "", "")
 	case strings.Contains(text, "attempting to grant RBAC permissions not currently held"): // those in the role that it applies, or binds
 		all = metawatch.Roles(key.Cluster, key.Namespace)
 	case apierrors.IsForbidden(err) && !strings.Contains(text, " is forbidden: User "): // by an admission plugin, such as that of LimitRanges
