@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,13 +18,19 @@ import (
 type listedKind struct {
 	Source
 	forbidden bool
-	// lists are the lists by their namespaces.
+	// lists are the lists by their namespaces, and takes is how long each of them takes.
 	lists map[string]int
+	takes time.Duration
 }
 
 func (k *listedKind) Requests(namespace string) Requests {
-	return Requests{List: func(_ context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	return Requests{List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 		k.lists[namespace]++
+		select {
+		case <-time.After(k.takes):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 		if namespace == "" && k.forbidden {
 			return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil)
 		}
@@ -53,7 +61,7 @@ func TestLatest(t *testing.T) {
 		sources, lists, whole int
 	}{
 		"Few":        {"Each is asked for, and the absent one.", false, true, fewSources - 1, fewSources, 0},
-		"Many":       {"One list has the others.", false, true, 100, fewSources + 1, 1},
+		"Many":       {"One list has all.", false, true, 100, 1, 1},
 		"Forbidden":  {"The list is tried once.", true, true, 100, 102, 1},
 		"Namespaces": {"Vidra asks for nothing outside of its namespaces.", false, false, 100, 101, 0},
 	} {
@@ -61,6 +69,12 @@ func TestLatest(t *testing.T) {
 			t.Parallel()
 			kind := &listedKind{forbidden: tt.forbidden, lists: map[string]int{}}
 			latest := (&Watches{Kinds: Kinds{"ConfigMap": kind}, Everywhere: tt.everywhere}).Latest()
+			for i := range tt.sources {
+				name := fmt.Sprintf("a-%d", i)
+				for range fewSources { // many VidraResources may have one source
+					latest.Expect(t.Context(), Key{Kind: "ConfigMap", Namespace: name, Name: name})
+				}
+			}
 			for range 2 {
 				for i := range tt.sources {
 					name := fmt.Sprintf("a-%d", i)
@@ -80,4 +94,26 @@ func TestLatest(t *testing.T) {
 			require.Equal(t, tt.whole, kind.lists[""], tt.reason)
 		})
 	}
+}
+
+// TestSlowList: a list of many sources takes longer than the read of a manifest may. It is no part of that time.
+func TestSlowList(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kind := &listedKind{lists: map[string]int{}, takes: 6 * time.Second}
+		latest := (&Watches{Kinds: Kinds{"ConfigMap": kind}, Everywhere: true}).Latest()
+		for i := range 100 {
+			name := fmt.Sprintf("a-%d", i)
+			key := Key{Kind: "ConfigMap", Namespace: name, Name: name}
+			latest.Expect(t.Context(), key)
+			if i < fewSources {
+				continue
+			}
+			read, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			revision, err := latest.Revision(read, key)
+			cancel()
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(1000+i), revision)
+		}
+	})
 }

@@ -184,6 +184,7 @@ func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Id
 		case len(vr.Spec.ManifestFrom) == 0:
 			_ = find(ctx, vr) // it is in the receiver
 		default:
+			latest.Expect(ctx, slices.DeleteFunc(source.KeysOf(vr), func(key source.Key) bool { _, known := n.Sources.Revision(key); return !known })...)
 			finds.Go(func() error {
 				defer caught.Catch()
 				timeout := readTimeout
