@@ -211,6 +211,30 @@ func TestDeletionWithoutItsKind(t *testing.T) {
 	awaitEvent(t, v, corev1.EventTypeNormal, "Pruned", "Prune", "Removed ", "Thing "+ns+"/thing")
 }
 
+// TestManyObjectsOfAKindThatIsGone deletes a VidraResource with many objects that went with their kind. Vidra asks about the kind, and not about
+// each object.
+func TestManyObjectsOfAKindThatIsGone(t *testing.T) {
+	t.Parallel()
+	skipWhereKindsStay(t)
+	const objects, most = 100, 300 // the watches ask until the kind counts as gone, whatever the number of objects
+	ns := newNamespace(t)
+	crd, manifest := newKind(t)
+	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	var all []string
+	for i := range objects {
+		all = append(all, strings.ReplaceAll(manifest, "name: thing\n", fmt.Sprintf("name: thing-%d\n", i)))
+	}
+	newVidraResource(t, ns, manifests(all...))
+	v := awaitReady(t, ns)
+	require.NoError(t, admin.Delete(t.Context(), crd.DeepCopy()))
+	awaitGone(t, crd)
+	mark := auditMark(t)
+	require.NoError(t, deleteVidraResource(t.Context(), ns))
+	awaitGoneFor(t, 2*patience, v)
+	about := operatorSince(t, mark).Only(func(r request) bool { return strings.Contains(r.RequestURI, crd.Spec.Group) })
+	require.Less(t, len(about), most, "requests about the kind")
+}
+
 // TestKindThatIsNotServed deletes a VidraResource, and takes an object out of the manifest of another one, while no version of
 // the kind is served: the objects exist, and nothing is forgotten.
 func TestKindThatIsNotServed(t *testing.T) {

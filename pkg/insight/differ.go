@@ -22,6 +22,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/internal/ending"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -123,6 +124,8 @@ type differ struct {
 	isNew  bool
 	remark func(text string)
 	owned  sync.Once
+	// kinds are the answers about the kinds of the objects that left the manifest.
+	kinds access.Mappings
 }
 
 func newDiffer(c *Client, at *cluster.Cluster, vr *v1alpha1.VidraResource, others *moves) *differ {

@@ -105,11 +105,11 @@ func (d *differ) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus, 
 		members.Undecided.Add(id, trigger.ObjectKey{})
 		return pruned(". It is not deleted: %s", why.Message)
 	}
-	mapping, err := d.runner.At.MappingInAnyVersion(ctx, gvk)
+	mapping, err := d.kinds.InAnyVersion(ctx, d.runner.At, gvk)
 	switch {
 	case meta.IsNoMatchError(err):
 		kind := policy.UnservedKind{GVK: gvk, Aggregated: e.Aggregated}
-		if kind.Definition, kind.Unknown = d.runner.At.DefinitionOf(ctx, gvk.GroupKind()); !kind.Decide(d.runner.VR.Orphans()).Waits() {
+		if kind.Definition, kind.Unknown = d.kinds.DefinitionOf(ctx, d.runner.At, gvk.GroupKind()); !kind.Decide(d.runner.VR.Orphans()).Waits() {
 			return nil, nil // the object is gone with its kind
 		}
 		members.Undecided.Add(id, trigger.ObjectKey{})

@@ -46,6 +46,7 @@ func (p *pass) watch(ctx context.Context) {
 // leaves open how something is served that is still to be removed.
 func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []watchregistry.Kind, complete bool) {
 	complete = true
+	var served access.Mappings
 	for _, o := range p.state.plan.Objects.Manifest {
 		want = append(want, p.applier.Settings.WatchKey(o.Desired.Key))
 	}
@@ -55,7 +56,7 @@ func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []
 		}
 		var mapping cluster.Mapping
 		var err error
-		p.state.lane.apart(func() { mapping, err = p.applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(o.Entry)) })
+		p.state.lane.apart(func() { mapping, err = served.InAnyVersion(ctx, p.applier.Destination, object.GVKOf(o.Entry)) })
 		switch {
 		case err == nil:
 			want = append(want, p.applier.Settings.WatchKey(trigger.ObjectKey{Cluster: p.applier.Destination.Name(), GVR: mapping.GVR, Namespace: o.ID.Namespace}))

@@ -114,6 +114,8 @@ type Remover struct {
 	receivers func() (map[object.Identity][]owners.Receiver, error)
 	// exclusions are the objects that the removal must not delete.
 	exclusions *exclusions
+	// kinds are the answers about the kinds of the objects.
+	kinds *access.Mappings
 }
 
 // remove deletes an object, releases our fields in it, or leaves it for now, as policy.Decide says: only an object without another owner is
@@ -139,8 +141,8 @@ func (a *Remover) remove(ctx context.Context, e *v1alpha1.ManagedResourceStatus)
 func (a *Remover) removeMissing(ctx context.Context, e *v1alpha1.ManagedResourceStatus) removal {
 	kind := policy.UnservedKind{GVK: object.GVKOf(e), Aggregated: e.Aggregated}
 	if !a.Applier.Orphans {
-		kind.Definition, kind.Unknown = a.Applier.Destination.DefinitionOf(ctx, kind.GVK.GroupKind())
-		if mapping, err := a.Applier.Destination.MappingInAnyVersion(ctx, kind.GVK); err == nil && mapping.Namespaced != (e.Namespace != "") {
+		kind.Definition, kind.Unknown = a.kinds.DefinitionOf(ctx, a.Applier.Destination, kind.GVK.GroupKind())
+		if mapping, err := a.kinds.InAnyVersion(ctx, a.Applier.Destination, kind.GVK); err == nil && mapping.Namespaced != (e.Namespace != "") {
 			kind.Definition = "" // it is another one: the scope of a CustomResourceDefinition never changes
 		}
 	}
@@ -162,7 +164,7 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 		why.Message = "is to be removed, and is not: " + why.Message
 		return removal{end: outOfScope, outOfScope: why}
 	}
-	mapping, err := a.Applier.Destination.MappingInAnyVersion(ctx, object.GVKOf(e))
+	mapping, err := a.kinds.InAnyVersion(ctx, a.Applier.Destination, object.GVKOf(e))
 	switch {
 	case meta.IsNoMatchError(err):
 		return removal{end: kindUnserved}
@@ -196,6 +198,7 @@ func (a *Remover) removeLive(ctx context.Context, key trigger.ObjectKey, e *v1al
 	switch {
 	case err != nil && object.KindGone(err):
 		a.Applier.Destination.Invalidate(key.GVR.Group)
+		a.kinds.Forget(object.GVKOf(e))
 		return removal{end: kindUnserved}
 	case err != nil:
 		return a.removeUnread(ctx, key, e, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -22,7 +23,7 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 	if len(ids) == 0 { // as in nearly every reconcile
 		return
 	}
-	a.exclusions = a.exclude(ctx, ids)
+	a.exclusions, a.kinds = a.exclude(ctx, ids), &access.Mappings{}
 	a.receivers = renewed(receiversFor, func() (map[object.Identity][]owners.Receiver, error) { return a.findReceivers(ctx, ids) })
 	a.stale = renewed(staleFor, func() (struct{}, error) { return struct{}{}, a.Stale(ctx) })
 	defer a.endRemoval(ids)
@@ -82,7 +83,7 @@ func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourc
 	if a.Plan.Scope.Retry {
 		return false
 	}
-	mapping, err := a.Applier.Destination.Mapping(ctx, object.GVKOf(entry))
+	mapping, err := a.kinds.InAnyVersion(ctx, a.Applier.Destination, object.GVKOf(entry))
 	if err != nil {
 		return false
 	}

@@ -3,6 +3,7 @@ package prune
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,8 @@ type kinds struct {
 	unscoped bool
 	// asked counts the questions about a mapping. Optional.
 	asked *int
+	// defined counts the questions about a definition. Optional.
+	defined *int
 }
 
 func (k kinds) Name() string { return "" }
@@ -62,6 +65,9 @@ func (k kinds) MappingInAnyVersion(ctx context.Context, gvk schema.GroupVersionK
 }
 
 func (k kinds) DefinitionOf(context.Context, schema.GroupKind) (string, error) {
+	if k.defined != nil {
+		*k.defined++
+	}
 	return k.definition, k.defining
 }
 
@@ -79,6 +85,7 @@ func remover(ids ...object.Identity) *Remover {
 	vr.Name = "web"
 	a := &Remover{
 		Applier: &apply.Applier{Settings: settings, Destination: kinds{}, Index: trigger.NewIndex()},
+		kinds:   &access.Mappings{},
 		Plan:    &plan.Planner{Env: &plan.Env{Watches: watched{synced: true}}, Settings: settings, State: &plan.State{}, VR: vr, Now: now},
 	}
 	a.Applier.Trigger = trigger.NewFactory(a.Applier.Index)
@@ -579,6 +586,36 @@ func TestRenewed(t *testing.T) {
 		requireAnswer(2, errDown)
 		requireAnswer(2, errDown)
 	})
+}
+
+// TestKindsAreAskedOnce: thousands of objects of a kind that is unserved, or whose server does not answer, have one answer in each removal.
+func TestKindsAreAskedOnce(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]error{"Unserved": &meta.NoKindMatchError{}, "Unanswered": errDown} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var ids []object.Identity
+			for i := range 1000 {
+				ids = append(ids, fixture.IDOf(fixture.ConfigMapKind, "shop", fmt.Sprintf("page-%d", i)))
+			}
+			a, asked, defined := remover(ids...), 0, 0
+			a.Applier.Limit, a.Applier.Destination = 8, kinds{mapping: answer, asked: &asked, defined: &defined}
+			for _, o := range a.Plan.State.Objects.ByID {
+				o.Entry.State, o.Departure.KindGoneSince = v1alpha1.ObjectDeleting, now.Add(-plan.KindGoneTimeout)
+			}
+			a.Applier.Settings.Watched = true
+			a.Prune(t.Context(), ids)
+			require.Equal(t, 1, asked)
+			require.LessOrEqual(t, defined, 1)
+			for _, o := range a.Plan.State.Objects.ByID {
+				require.Equal(t, name == "Unanswered", o.Entry != nil)
+			}
+			if name == "Unanswered" {
+				a.Prune(t.Context(), ids)
+				require.Equal(t, 2, asked, "the next removal asks again")
+			}
+		})
+	}
 }
 
 // TestRemoveUnserved: an object of an unserved kind is gone if the kind is, after the time that an API server takes to start.
