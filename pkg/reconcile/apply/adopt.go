@@ -25,7 +25,7 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 	case errors.As(err, &conflict) && a.Settings.Claimant.Applied(met.Cause.Found): // the marks alone would remove what it has of ours
 		done.Err = err
 	case errors.As(err, &conflict):
-		done.Err = errors.Join(err, claim(ctx, calls{a, t.Object.Key}, a.Settings, t))
+		done.Err = errors.Join(err, claim(ctx, a.calls(t.Object.Key), a.Settings, t))
 	case err == nil && (met.Cause.Found != nil || apierrors.IsConflict(done.Err)):
 		return a.Apply(ctx, met)
 	case apierrors.IsForbidden(done.Err) && err != nil && !t.Begun:
@@ -37,7 +37,7 @@ func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Resu
 // Preflight reads an object before its first apply, and refuses it if it exists
 // and its adoption is forbidden. The cause then has the found object.
 func (a *Applier) Preflight(ctx context.Context, t plan.Task) (plan.Task, error) {
-	return adopter{a.Settings, calls{a, t.Object.Key}}.preflight(ctx, t)
+	return adopter{a.Settings, a.calls(t.Object.Key)}.preflight(ctx, t)
 }
 
 // adopter decides about existing objects before their first apply. It writes nothing.

@@ -45,6 +45,8 @@ type objectAPI interface {
 type calls struct {
 	applier *Applier
 	key     trigger.ObjectKey
+	// converts reports that the call is one of those that give owners another version.
+	converts bool
 }
 
 func (c calls) get(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -56,8 +58,7 @@ func (c calls) apply(ctx context.Context, body []byte, force bool) (*unstructure
 }
 
 func (c calls) tryApply(ctx context.Context, name string, body []byte) (*unstructured.Unstructured, error) {
-	return c.applier.resource(c.key).Patch(ctx, name, types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: c.applier.Settings.Claimant.Manager, Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
+	return c.send(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{Force: ptr.To(true), DryRun: []string{metav1.DryRunAll}})
 }
 
 func (c calls) patch(ctx context.Context, operations any, dryRun ...string) (*unstructured.Unstructured, error) {
@@ -65,11 +66,11 @@ func (c calls) patch(ctx context.Context, operations any, dryRun ...string) (*un
 	if err != nil {
 		return nil, err
 	}
-	return c.applier.resource(c.key).Patch(ctx, c.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: c.applier.Settings.Claimant.Manager, DryRun: dryRun})
+	return c.send(ctx, c.key.Name, types.JSONPatchType, patch, metav1.PatchOptions{DryRun: dryRun})
 }
 
 func (c calls) merge(ctx context.Context, body []byte) error {
-	_, err := c.applier.resource(c.key).Patch(ctx, c.key.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: c.applier.Settings.Claimant.Manager})
+	_, err := c.send(ctx, c.key.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	return err
 }
 
@@ -85,50 +86,27 @@ func (c calls) contents(ctx context.Context, live *unstructured.Unstructured) (o
 	return c.applier.Finder.Contents(ctx, c.applier.Destination, live, true)
 }
 
-// converting is an objectAPI for an object that may have owners in a version that is unserved by now: they get the applied version,
-// and the call is sent again.
-type converting struct {
-	objectAPI
-	// version is the applied version, and unserved the version that was converted last.
-	version, unserved string
-}
-
-func (c *converting) apply(ctx context.Context, body []byte, force bool) (live *unstructured.Unstructured, err error) {
-	err = c.send(ctx, func() error { live, err = c.objectAPI.apply(ctx, body, force); return err })
-	return live, err
-}
-
-func (c *converting) tryApply(ctx context.Context, name string, body []byte) (live *unstructured.Unstructured, err error) {
-	err = c.send(ctx, func() error { live, err = c.objectAPI.tryApply(ctx, name, body); return err })
-	return live, err
-}
-
-func (c *converting) patch(ctx context.Context, operations any, dryRun ...string) (live *unstructured.Unstructured, err error) {
-	err = c.send(ctx, func() error { live, err = c.objectAPI.patch(ctx, operations, dryRun...); return err })
-	return live, err
-}
-
-func (c *converting) merge(ctx context.Context, body []byte) error {
-	return c.send(ctx, func() error { return c.objectAPI.merge(ctx, body) })
-}
-
-func (c *converting) send(ctx context.Context, call func() error) error {
-	err := call()
-	unserved := object.UnservedVersion(err)
-	if unserved == "" || unserved == c.unserved {
-		return err
+// send sends a patch of the object, or the dry run of one with another name. The API server refuses it while the object has owners in a
+// version that is unserved by now: they get the version of the request, and it is sent again.
+func (c calls) send(ctx context.Context, name string, kind types.PatchType, body []byte, o metav1.PatchOptions) (*unstructured.Unstructured, error) {
+	o.FieldManager = c.applier.Settings.Claimant.Manager
+	for converted := ""; ; {
+		live, err := c.applier.resource(c.key).Patch(ctx, name, kind, body, o)
+		unserved := object.UnservedVersion(err)
+		if c.converts || unserved == "" || unserved == converted {
+			return live, access.WithAccount(err, c.applier.User)
+		}
+		converted = unserved
+		version := c.key.GVR.GroupVersion().String()
+		if live, err = c.get(ctx); err == nil && live != nil {
+			_, err = editManagedFields(ctx, calls{c.applier, c.key, true}, live, func(live *unstructured.Unstructured) ([]any, bool) {
+				return ownership.Reversion(live, unserved, version)
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record the owners of its fields in the version %s: %w", version, err)
+		}
 	}
-	c.unserved = unserved
-	live, err := c.get(ctx)
-	if err == nil && live != nil {
-		_, err = editManagedFields(ctx, c.objectAPI, live, func(live *unstructured.Unstructured) ([]any, bool) {
-			return ownership.Reversion(live, unserved, c.version)
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("record the owners of its fields in the version %s: %w", c.version, err)
-	}
-	return c.send(ctx, call)
 }
 
 // fieldsEdit returns other managedFields for an object.
@@ -172,11 +150,10 @@ func (a *Applier) Get(ctx context.Context, key trigger.ObjectKey) (*unstructured
 // ApplyBody sends an apply, and waits for its answer also if ctx ends meanwhile.
 func (a *Applier) ApplyBody(ctx context.Context, key trigger.ObjectKey, body []byte, force bool) (live *unstructured.Unstructured, err error) {
 	err = access.AwaitAnswer(ctx, func(ctx context.Context) error {
-		live, err = a.resource(key).Patch(ctx, key.Name, types.ApplyPatchType, body,
-			metav1.PatchOptions{FieldManager: a.Settings.Claimant.Manager, Force: ptr.To(force)})
+		live, err = a.calls(key).send(ctx, key.Name, types.ApplyPatchType, body, metav1.PatchOptions{Force: ptr.To(force)})
 		return err
 	})
-	return live, access.WithAccount(err, a.User)
+	return live, err
 }
 
 // EditMetadata merges metadata into the metadata of the object that was read, if its version is
@@ -189,8 +166,10 @@ func (a *Applier) EditMetadata(ctx context.Context, key trigger.ObjectKey, live 
 	if err != nil {
 		return nil, err
 	}
-	return a.resource(key).Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: a.Settings.Claimant.Manager})
+	return a.calls(key).send(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 }
+
+func (a *Applier) calls(key trigger.ObjectKey) calls { return calls{applier: a, key: key} }
 
 func (a *Applier) resource(key trigger.ObjectKey) dynamic.ResourceInterface {
 	return a.Client.Resource(key.GVR).Namespace(key.Namespace)

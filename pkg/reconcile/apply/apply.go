@@ -79,7 +79,7 @@ const maxGathered = 8
 func (a *Applier) prepare(ctx context.Context, t plan.Task) (*procedure, error) {
 	for n := 1; ; n++ {
 		k, err := a.gather(ctx, t)
-		p := newProcedure(k, calls{a, t.Object.Key})
+		p := newProcedure(k, a.calls(t.Object.Key))
 		if err != nil {
 			return p, err
 		}

@@ -31,7 +31,7 @@ func (a *Applier) Compare(ctx context.Context, d *desired.Object) Finding {
 	if live.GetDeletionTimestamp() != nil {
 		return Finding{}
 	}
-	applied, err := dryRun(ctx, calls{a, d.Key}, a.Settings, plan.Task{Object: d, Cause: trigger.Cause{Found: live}})
+	applied, err := dryRun(ctx, a.calls(d.Key), a.Settings, plan.Task{Object: d, Cause: trigger.Cause{Found: live}})
 	if err != nil {
 		return Finding{Err: err}
 	}

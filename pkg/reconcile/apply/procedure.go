@@ -46,7 +46,7 @@ type procedure struct {
 	result Result
 	// refused is the refusal of the change of an object that is replaced.
 	refused error
-	api     *converting
+	api     objectAPI
 	// body is the applied configuration that is sent: without the ignored fields after their release.
 	body []byte
 	// rechecks counts how often the object was read again because another client had written it before the first apply.
@@ -63,7 +63,7 @@ type procedure struct {
 }
 
 func newProcedure(k known, api objectAPI) *procedure {
-	return &procedure{known: k, api: &converting{objectAPI: api, version: k.task.Object.GVK.GroupVersion().String()}, body: k.task.Object.Body}
+	return &procedure{known: k, api: api, body: k.task.Object.Body}
 }
 
 // judge returns the end of a task that needs no call.
@@ -363,7 +363,7 @@ func (p *procedure) applyAgain(ctx context.Context, as plan.Why, refused error) 
 	var err error
 	if as == plan.WhyNew {
 		var met plan.Task
-		met, err = adopter{p.known.settings, p.api.objectAPI}.preflight(ctx, p.known.task)
+		met, err = adopter{p.known.settings, p.api}.preflight(ctx, p.known.task)
 		found = met.Cause.Found
 	} else {
 		found, err = p.api.get(ctx)

@@ -75,11 +75,6 @@ func TestProcedure(t *testing.T) {
 	typed := errors.New("failed to create typed live object: duplicate")
 	refused := apierrors.NewForbidden(configMap, "a", errors.New("refused"))
 	lost := errors.New("connection reset by peer")
-	unserved := errors.New("request to convert CR to an invalid group/version: example.com/v1beta1")
-	ofOldVersion := wanted.DeepCopy()
-	ofOldVersion.SetManagedFields(append(ofOldVersion.GetManagedFields(), metav1.ManagedFieldsEntry{
-		Manager: "person", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "example.com/v1beta1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:w":{}}}`),
-	}))
 
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"},"data":{"x":"1","y":"1"}}`)
 	rules := &desired.Ignored{Paths: [][]string{{"data", "x"}}}
@@ -331,17 +326,6 @@ func TestProcedure(t *testing.T) {
 		"DefaultsUnread": {
 			reason: "An object that cannot be read keeps its defaults.", known: []func(*known){changed},
 			answers: []answer{{err: invalid}, {err: refused}, {err: invalid}}, calls: "apply get tryApply", end: Failed,
-		},
-		"Unserved": {
-			reason: "Owners in a version that is not served any more get the applied one, once.", known: []func(*known){changed},
-			answers: []answer{{err: unserved}, {live: ofOldVersion}, {live: wanted}, {live: wanted}}, calls: "apply get patch apply", end: Applied,
-		},
-		"UnservedStill": {
-			reason: "It ends if that does not help.", known: []func(*known){changed},
-			answers: []answer{{err: unserved}, {live: ofOldVersion}, {live: wanted}, {err: unserved}}, calls: "apply get patch apply", end: Failed,
-		},
-		"UnservedUnread": {
-			reason: "It ends if the object cannot be read.", known: []func(*known){changed}, answers: []answer{{err: unserved}, {err: refused}}, calls: "apply get", end: Failed,
 		},
 		"InvalidNew": {
 			reason: "There is nothing to replace.", known: []func(*known){fresh},
