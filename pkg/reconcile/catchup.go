@@ -43,8 +43,6 @@ type catchUp struct {
 	// listed are the VidraResources of the list, or of a later read, and version is the resourceVersion of the list. listed is nil before the list.
 	listed  map[string]listedVersion
 	version string
-	// behind has the times of the next reads of VidraResources that the cache shows in an older state than the list.
-	behind map[string]time.Time
 	// logged is the time of the latest log line.
 	logged time.Time
 }
@@ -57,9 +55,10 @@ type listedVersion struct {
 	version    string
 	// shown is whether the cache has shown its generation.
 	shown bool
-	// unread reports that its state is still to be read: a write met another one. awaited is the time of the next read after one that found another
-	// VidraResource or spec, which another version in the cache brings forward; zero before the first read.
-	unread  bool
+	// unread reports that its state is still to be read: a write met another one.
+	unread bool
+	// awaited is the time of the next read, once the cache was behind the list, or a read found another VidraResource or spec; another version in the
+	// cache brings that one forward. Zero before.
 	awaited time.Time
 }
 
@@ -111,15 +110,19 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 		return nil, err
 	}
 	c.mu.Lock()
-	is, due := c.listed[vr.Name], c.dueLocked(vr.Name, reached)
+	is := c.listed[vr.Name]
+	if !reached && is.awaited.IsZero() {
+		is.awaited = time.Now().Add(catchUpRead)
+		c.listed[vr.Name] = is
+	}
 	c.mu.Unlock()
-	switch behind := cluster.Older(vr.ResourceVersion, is.version); {
-	case !reached && !due:
+	switch behind, waits := cluster.Older(vr.ResourceVersion, is.version), time.Now().Before(is.awaited); {
+	case !reached && waits:
 		return nil, nil
 	case !reached:
 	case is.uid != vr.UID, !is.unread && !behind:
 		return vr, nil
-	case is.unread && is.version == vr.ResourceVersion && time.Now().Before(is.awaited):
+	case is.unread && is.version == vr.ResourceVersion && waits:
 		return nil, nil
 	}
 	now := &v1alpha1.VidraResource{}
@@ -141,27 +144,6 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 	read.shown = true
 	c.listed[vr.Name] = read
 	return now, nil
-}
-
-// dueLocked reports whether a VidraResource that the cache shows in an older state than the list is to be read now. c.mu must be held.
-func (c *catchUp) dueLocked(name string, reached bool) bool {
-	if reached {
-		delete(c.behind, name)
-		return false
-	}
-	if c.behind == nil {
-		c.behind = map[string]time.Time{}
-	}
-	now := time.Now()
-	at, known := c.behind[name]
-	due := known && !now.Before(at)
-	switch {
-	case !known:
-		c.behind[name] = now.Add(catchUpRead)
-	case due:
-		c.behind[name] = now.Add(catchUpLog)
-	}
-	return due
 }
 
 // conflicted notes that a write of a VidraResource met a conflict: the cache may be behind another write.
@@ -209,8 +191,7 @@ func (c *catchUp) list(ctx context.Context, of metadata.ResourceInterface) error
 func (c *catchUp) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.behind, name)
-	if c.listed[name].shown {
+	if is := c.listed[name]; is.shown || is.uid == "" {
 		delete(c.listed, name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -200,21 +201,24 @@ func TestCatchUpAfterARestoration(t *testing.T) {
 		"behind":        {"The cache is behind.", map[string]listedVersion{"shop": versionOf(&later)}, later, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, api := &catchUp{listed: tc.listed, version: "100"}, &fakeReader{vr: &v1alpha1.VidraResource{ObjectMeta: tc.live}}
-			latest := func() *v1alpha1.VidraResource {
-				now, err := c.latest(t.Context(), nil, api, &v1alpha1.VidraResource{ObjectMeta: former}, everyShard)
-				require.NoError(t, err)
-				return now
-			}
-			require.Nil(t, latest())
-			require.Nil(t, latest())
-			require.Zero(t, api.reads, "the cache has a second to catch up")
-			c.behind["shop"] = time.Now()
-			require.Equal(t, tc.want, latest() != nil, tc.reason)
-			require.Equal(t, tc.want, latest() != nil, tc.reason)
-			require.Equal(t, 1, api.reads)
-			c.forget("shop")
-			require.Empty(t, c.behind)
+			synctest.Test(t, func(t *testing.T) {
+				c, api := &catchUp{listed: tc.listed, version: "100"}, &fakeReader{vr: &v1alpha1.VidraResource{ObjectMeta: tc.live}}
+				latest := func() *v1alpha1.VidraResource {
+					now, err := c.latest(t.Context(), nil, api, &v1alpha1.VidraResource{ObjectMeta: former}, everyShard)
+					require.NoError(t, err)
+					return now
+				}
+				require.Nil(t, latest())
+				time.Sleep(catchUpRead - time.Millisecond)
+				require.Nil(t, latest())
+				require.Zero(t, api.reads, "the cache has a second to catch up")
+				time.Sleep(time.Millisecond)
+				require.Equal(t, tc.want, latest() != nil, tc.reason)
+				require.Equal(t, tc.want, latest() != nil, tc.reason)
+				require.Equal(t, 1, api.reads)
+				c.forget("shop")
+				require.Empty(t, c.listed)
+			})
 		})
 	}
 }
@@ -234,4 +238,16 @@ func (f *fakeReader) Get(_ context.Context, _ client.ObjectKey, obj client.Objec
 
 func (f *fakeReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("not expected")
+}
+
+// TestCatchUpForgets forgets a VidraResource that was deleted before the list, and that the cache showed for longer.
+func TestCatchUpForgets(t *testing.T) {
+	t.Parallel()
+	c := &catchUp{listed: map[string]listedVersion{}, version: "100"}
+	gone := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u1", Generation: 2, ResourceVersion: "80"}}
+	now, err := c.latest(t.Context(), nil, &fakeReader{vr: gone}, gone, everyShard)
+	require.NoError(t, err)
+	require.Nil(t, now)
+	c.forget("shop")
+	require.Empty(t, c.listed)
 }
