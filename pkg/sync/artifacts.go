@@ -40,11 +40,10 @@ func (r *run) apply(ctx context.Context, a infrahub.Artifact) (sensitive bool, e
 	if p := r.session.results.unfitFor(a); p != nil {
 		return false, p
 	}
-	done, err := r.reconciler.bounds.syncs.take(ctx)
-	if err != nil {
+	if err := r.reconciler.bounds.syncs.Acquire(ctx, 1); err != nil {
 		return false, err
 	}
-	defer done()
+	defer r.reconciler.bounds.syncs.Release(1)
 	c, err := r.content(ctx, a)
 	r.session.results.noteUnfit(a, err)
 	if err != nil {
@@ -170,11 +169,10 @@ func (r *run) content(ctx context.Context, a infrahub.Artifact) (content, error)
 	if a.ContentType = contentType; !readable(contentType) && !strings.HasPrefix(contentType, "text/plain") { // which servers send for any text
 		return content{}, check(r.is, a)
 	}
-	done, err := r.reconciler.bounds.parsing.take(ctx) // it may take much memory
-	if err != nil {
+	if err := r.reconciler.bounds.parsing.Acquire(ctx, 1); err != nil { // it may take much memory
 		return content{}, err
 	}
-	defer done()
+	defer r.reconciler.bounds.parsing.Release(1)
 	c, p := classify(a.ID, text)
 	if p != nil {
 		return content{}, p

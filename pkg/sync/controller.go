@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -185,7 +186,7 @@ func changed() predicate.TypedPredicate[*v1alpha1.InfrahubSync] {
 // begin gives the Reconciler its caches, and forgets its former knowledge.
 func (r *Reconciler) begin(mgr manager.Manager, syncs client.Reader) {
 	r.Syncs, r.API, r.Client = syncs, mgr.GetAPIReader(), mgr.GetClient()
-	r.bounds.syncs, r.bounds.parsing = make(slots, allDownloads), make(slots, 1)
+	r.bounds.syncs, r.bounds.parsing = semaphore.NewWeighted(allDownloads), semaphore.NewWeighted(1)
 	r.mu.Lock()
 	r.sessions = nil
 	r.mu.Unlock()

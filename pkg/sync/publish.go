@@ -189,11 +189,10 @@ func (r *run) file(ctx context.Context, a infrahub.Artifact) (string, error) {
 	if p := r.session.results.unfitFor(a); p != nil {
 		return "", p
 	}
-	done, err := r.reconciler.bounds.syncs.take(ctx)
-	if err != nil {
+	if err := r.reconciler.bounds.syncs.Acquire(ctx, 1); err != nil {
 		return "", err
 	}
-	defer done()
+	defer r.reconciler.bounds.syncs.Release(1)
 	c, err := r.content(ctx, a)
 	if err == nil && c.secret != "" {
 		err = newProblem(a.ID, v1alpha1.ArtifactRefused, "artifact %s holds Secrets, which are not published: encrypt them, or use an InfrahubSync without spec.publish", a.ID)

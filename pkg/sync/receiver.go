@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -78,7 +79,7 @@ type Receiver struct {
 	Now func() time.Time
 
 	limiter *rate.Limiter
-	slots   slots
+	slots   *semaphore.Weighted
 	wake    chan struct{}
 
 	received received
@@ -125,7 +126,7 @@ func (r *Receiver) Start(ctx context.Context) error {
 
 // prepare sets the missing parts of a new Receiver.
 func (r *Receiver) prepare() {
-	r.limiter, r.slots, r.wake = rate.NewLimiter(webhooksPerSecond, webhookBurst), make(slots, webhooksAtATime), make(chan struct{}, 1)
+	r.limiter, r.slots, r.wake = rate.NewLimiter(webhooksPerSecond, webhookBurst), semaphore.NewWeighted(webhooksAtATime), make(chan struct{}, 1)
 	r.received.seen, r.received.branches = map[string]time.Time{}, map[string]bool{}
 	if r.Now == nil {
 		r.Now = time.Now
@@ -149,17 +150,11 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) (outcom
 		return webhookInvalid, http.StatusMethodNotAllowed
 	case request.ContentLength > maxWebhook:
 		return webhookLimited, http.StatusRequestEntityTooLarge
-	case !r.limiter.Allow():
+	case !r.limiter.Allow(), !r.slots.TryAcquire(1):
 		w.Header().Set("Retry-After", "1")
 		return webhookLimited, http.StatusTooManyRequests
 	}
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	default:
-		w.Header().Set("Retry-After", "1")
-		return webhookLimited, http.StatusTooManyRequests
-	}
+	defer r.slots.Release(1)
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxWebhook))
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return webhookLimited, http.StatusRequestEntityTooLarge

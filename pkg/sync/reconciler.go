@@ -6,6 +6,7 @@ import (
 	gosync "sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -78,7 +79,7 @@ type Options struct {
 }
 
 // bounds bound the syncs at a time, and the manifests that are parsed at a time.
-type bounds struct{ syncs, parsing slots }
+type bounds struct{ syncs, parsing *semaphore.Weighted }
 
 // Reconcile syncs an InfrahubSync if that is due.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -195,17 +196,4 @@ func failed(err error) result {
 // regarding is the reference of an Event to an InfrahubSync.
 func regarding(is *v1alpha1.InfrahubSync) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.SyncKind, Name: is.Name, UID: is.UID}
-}
-
-// slots bound how much is done at a time.
-type slots chan struct{}
-
-// take waits for a slot. done returns it.
-func (s slots) take(ctx context.Context) (done func(), err error) {
-	select {
-	case s <- struct{}{}:
-		return func() { <-s }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -281,7 +282,7 @@ func TestChangedInfrahubSync(t *testing.T) {
 					return nil
 				},
 			}).Build()
-			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, bounds: bounds{syncs: make(slots, 1), parsing: make(slots, 1)}}}
+			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, bounds: bounds{syncs: semaphore.NewWeighted(1), parsing: semaphore.NewWeighted(1)}}}
 			listed := map[string]bool{"a": true, "b": true}
 			controlled, err := r.controlled(t.Context(), listed)
 			require.NoError(t, err)
@@ -415,7 +416,7 @@ func TestAdoptionDuringTheAnswer(t *testing.T) {
 			defer listener.Close()
 			from, err := infrahub.New(infrahub.Options{URL: listener.URL, Credentials: infrahub.Credentials{Token: "t"}})
 			require.NoError(t, err)
-			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, bounds: bounds{syncs: make(slots, 1), parsing: make(slots, 1)}}}
+			r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{API: c, Client: c, bounds: bounds{syncs: semaphore.NewWeighted(1), parsing: semaphore.NewWeighted(1)}}}
 			reads, disturbed := 0, map[bool]int{false: 1}[tc.quiet]
 			r.reconciler.API = interceptor.NewClient(c, interceptor.Funcs{
 				Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
@@ -555,7 +556,7 @@ func TestRefusedArchiveQuotesNothing(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	r := &run{is: is, session: newSession("is"), queried: &server{client: from}, reconciler: &Reconciler{
-		API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build(), bounds: bounds{syncs: make(slots, 1), parsing: make(slots, 1)}, Publication: &Publication{Store: &archive.Store{Secrets: refusedSecrets{}, Namespace: "vidra-system"}},
+		API: fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build(), bounds: bounds{syncs: semaphore.NewWeighted(1), parsing: semaphore.NewWeighted(1)}, Publication: &Publication{Store: &archive.Store{Secrets: refusedSecrets{}, Namespace: "vidra-system"}},
 	}}
 	err = r.publish(t.Context(), []infrahub.Artifact{{ID: "a", StorageID: "s"}})
 	require.ErrorContains(t, err, "the Secrets with the published archive in namespace vidra-system: the API server answered Forbidden")
