@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // helmReleases is the CustomResourceDefinition of the HelmReleases of Flux, which may hold anything, in a version of older clusters.
@@ -137,5 +139,7 @@ func TestMigrateHelmRelease(t *testing.T) {
 		require.Equal(t, "web", u.GetLabels()["helm.toolkit.fluxcd.io/name"], kind)
 		require.Equal(t, home, u.GetLabels()["helm.toolkit.fluxcd.io/namespace"], kind)
 		require.Equal(t, release, u.GetAnnotations()["meta.helm.sh/release-name"], kind)
+		require.Contains(t, ownership.LabelManagers(u, "helm.toolkit.fluxcd.io/name"), "helm-controller", kind)
+		require.False(t, hasEntry(u, "helm", metav1.ManagedFieldsOperationUpdate), kind)
 	}
 }

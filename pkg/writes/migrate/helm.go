@@ -72,8 +72,12 @@ func (h *helm) origin() string      { return "Helm " + h.namespace + "/" + h.nam
 func (h *helm) defaultName() string { return h.name }
 
 func (h *helm) marks() marks {
+	managers := []string{helmManager, helmController}
+	if h.flux.name != "" {
+		slices.Reverse(managers)
+	}
 	return marks{
-		managers: []string{helmManager, helmController}, labels: []string{managedByHelm, fluxRelease, fluxReleaseNamespace},
+		managers: managers, labels: []string{managedByHelm, fluxRelease, fluxReleaseNamespace},
 		annotations: []string{helmReleaseName, helmNamespace}, kept: helmPolicy, keeps: "keep",
 	}
 }

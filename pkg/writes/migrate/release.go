@@ -21,7 +21,7 @@ import (
 
 // marks are the traces of a tool on its objects.
 type marks struct {
-	// managers are its field managers.
+	// managers are its field managers. An undo writes under the name of the first one.
 	managers []string
 	// labels and annotations identify its objects. They stay where the manifest has them.
 	labels, annotations []string
