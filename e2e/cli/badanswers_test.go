@@ -218,6 +218,24 @@ func TestBadAnswers(t *testing.T) { // alone: its VidraResource has a part that 
 			return h, h.Remarks, nil
 		})
 	}
+	exported := func(find func(ctx context.Context, c *export.Client) (*export.Selected, error)) question {
+		return func(ctx context.Context, config *rest.Config) (any, []string, error) {
+			c, err := export.New(config, insight.Options{})
+			require.NoError(t, err)
+			found, err := find(ctx, c)
+			if err != nil {
+				return nil, nil, err
+			}
+			e, err := c.Export(ctx, found, false, nil)
+			switch {
+			case e == nil:
+				return nil, nil, err
+			case err != nil: // the command prints the remarks, too
+				return nil, nil, fmt.Errorf("%w\n%s", err, strings.Join(e.Remarks, "\n"))
+			}
+			return e, e.Remarks, nil
+		}
+	}
 	tests := map[string]question{
 		"why": why("page"), "why web": ask(func(ctx context.Context, c *insight.Client) (any, []string, error) {
 			e, err := c.Why(ctx, insight.Target{Kind: "deployment", Namespace: ns, Name: "web"})
@@ -257,32 +275,10 @@ func TestBadAnswers(t *testing.T) { // alone: its VidraResource has a part that 
 		"diff": diff(insight.PreviewQuery{VidraResource: ns}), "diff of files": diff(insight.PreviewQuery{Files: file}),
 		"diff of objects": diff(insight.PreviewQuery{Files: objects, Namespace: ns}), "diff of a manifest": diff(insight.PreviewQuery{Files: objects, VidraResource: ns}),
 		"forecast": forecast(insight.PreviewQuery{VidraResource: ns}), "forecast of files": forecast(insight.PreviewQuery{Files: file}),
-		"export": func(ctx context.Context, config *rest.Config) (any, []string, error) {
-			c, err := export.New(config, insight.Options{})
-			require.NoError(t, err)
-			found, err := c.VidraResource(ctx, ns)
-			if err != nil {
-				return nil, nil, err
-			}
-			e, err := c.Export(ctx, found, false, nil)
-			if err != nil {
-				return nil, nil, err
-			}
-			return e, e.Remarks, nil
-		},
-		"export of a namespace": func(ctx context.Context, config *rest.Config) (any, []string, error) {
-			c, err := export.New(config, insight.Options{})
-			require.NoError(t, err)
-			found, err := c.Select(ctx, export.Query{Namespace: ns, Selector: "app=bad"})
-			if err != nil {
-				return nil, nil, err
-			}
-			e, err := c.Export(ctx, found, false, nil)
-			if err != nil {
-				return nil, nil, err
-			}
-			return e, e.Remarks, nil
-		},
+		"export": exported(func(ctx context.Context, c *export.Client) (*export.Selected, error) { return c.VidraResource(ctx, ns) }),
+		"export of a namespace": exported(func(ctx context.Context, c *export.Client) (*export.Selected, error) {
+			return c.Select(ctx, export.Query{Namespace: ns, Selector: "app=bad"})
+		}),
 		"migrate": func(ctx context.Context, config *rest.Config) (any, []string, error) {
 			c, err := migrate.New(config, insight.Options{})
 			require.NoError(t, err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ func TestWaitRights(t *testing.T) {
 }
 
 // TestPreviewRights: a user who may neither read nor write a VidraResource gets an error instead of "1 object is unchanged": the objects that left
-// the manifest are unknown.
+// the manifest are unknown. An export that finds no object names each kind that they may not list, once.
 func TestPreviewRights(t *testing.T) {
 	t.Parallel()
 	const ns = "preview-rights"
@@ -72,4 +73,7 @@ func TestPreviewRights(t *testing.T) {
 			require.Contains(c, a.stderr, "you may not get VidraResources")
 		})
 	}
+	a := vidraAs(t, kubeconfig, "export", "-n", ns, "-l", "a=b")
+	require.Contains(t, a.stderr, "no object found")
+	require.Equal(t, 1, strings.Count(a.stderr, "you may not list secrets"), a.stderr)
 }

@@ -112,7 +112,7 @@ func (c *Client) Export(ctx context.Context, from *Selected, secrets bool, progr
 		}
 	}
 	if len(live) == 0 {
-		return out, errors.New(strings.Join(append([]string{"no object found: name others with -n and -l"}, from.Unread...), "; "))
+		return out, errors.New("no object found: name others with -n and -l")
 	}
 	out.Objects = make([]*unstructured.Unstructured, len(live))
 	var mu sync.Mutex // guards out.Remarks and done
