@@ -332,3 +332,19 @@ func TestBadAnswers(t *testing.T) { // alone: its VidraResource has a part that 
 		})
 	}
 }
+
+// TestTypingErrorBesideStaleGroup: a group without discovery, which may have the kind, hides no proposal.
+func TestTypingErrorBesideStaleGroup(t *testing.T) {
+	t.Parallel()
+	kubeconfig := serveKubeconfig(t, reverseProxy(t, func(r *http.Response) error {
+		if r.Request.URL.Path != "/apis" {
+			return nil
+		}
+		_, err := withStaleGroup(r)
+		return err
+	}), "stale")
+	a := vidraAs(t, kubeconfig, "why", "confgmap/page")
+	require.Equal(t, 1, a.code, a.stdout)
+	require.Contains(t, a.stderr, "stale GroupVersion discovery")
+	require.Contains(t, a.stderr, "did you mean configmap?")
+}

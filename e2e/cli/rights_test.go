@@ -53,7 +53,8 @@ func TestWaitRights(t *testing.T) {
 }
 
 // TestPreviewRights: a user who may neither read nor write a VidraResource gets an error instead of "1 object is unchanged": the objects that left
-// the manifest are unknown. An export that finds no object names each kind that they may not list, once.
+// the manifest are unknown. An export that finds no object names each kind that they may not list, once, and
+// the answer about an unmanaged object what is known.
 func TestPreviewRights(t *testing.T) {
 	t.Parallel()
 	const ns = "preview-rights"
@@ -73,7 +74,12 @@ func TestPreviewRights(t *testing.T) {
 			require.Contains(c, a.stderr, "you may not get VidraResources")
 		})
 	}
-	a := vidraAs(t, kubeconfig, "export", "-n", ns, "-l", "a=b")
+	unmanaged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "unmanaged"}}
+	require.NoError(t, admin.Create(t.Context(), unmanaged))
+	a := vidraAs(t, kubeconfig, "why", "configmap/unmanaged", "-n", ns)
+	require.Equal(t, 1, a.code, a.stdout)
+	require.Contains(t, a.stderr, "vidra: ConfigMap preview-rights/unmanaged names no existing VidraResource: you may not list VidraResources")
+	a = vidraAs(t, kubeconfig, "export", "-n", ns, "-l", "a=b")
 	require.Contains(t, a.stderr, "no object found")
 	require.Equal(t, 1, strings.Count(a.stderr, "you may not list secrets"), a.stderr)
 }

@@ -194,7 +194,9 @@ func (s *subject) read(ctx context.Context) error {
 	switch {
 	case err != nil && !apierrors.IsForbidden(err):
 		return err
-	case err != nil && len(s.named) == 0: // an inventory may have the object all the same
+	case err != nil && len(s.named) == 0 && s.live != nil: // an inventory may have the object all the same
+		return fmt.Errorf("%s names no existing VidraResource: %w", s.id, err)
+	case err != nil && len(s.named) == 0:
 		return err
 	case err != nil:
 		s.missing = append(s.missing, "the VidraResource: "+err.Error())

@@ -159,14 +159,14 @@ func (s *subject) readOwner(ctx context.Context, gvk schema.GroupVersionKind, na
 func (c *Client) noKind(typed string) error {
 	var names []string
 	lists, err := c.kinds.ServerPreferredResources()
-	if err != nil { // an unread group may have the kind
-		return fmt.Errorf("find the kind %q: %w", typed, err)
-	}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
 			names = append(names, strings.ToLower(r.Kind))
 		}
 	}
-	return fmt.Errorf("the cluster serves no kind %q: `kubectl api-resources` lists those that it serves%s", typed,
-		didYouMean(similar(strings.ToLower(typed), names)))
+	hint := didYouMean(similar(strings.ToLower(typed), names))
+	if err != nil { // an unread group may have the kind
+		return fmt.Errorf("find the kind %q: %w%s", typed, err, hint)
+	}
+	return fmt.Errorf("the cluster serves no kind %q: `kubectl api-resources` lists those that it serves%s", typed, hint)
 }
