@@ -53,7 +53,7 @@ type content struct {
 
 func newMoves(client *Client, given []*v1alpha1.VidraResource) *moves {
 	m := &moves{client: client, given: map[string]*v1alpha1.VidraResource{}, contents: map[string]content{}}
-	m.named = &owners.Named{Preview: m.all, Parts: m.partsOf}
+	m.named = &owners.Named{Preview: m.all, Parts: m.partsOf, Sources: &source.Watches{}}
 	for _, vr := range given {
 		m.given[vr.Name] = vr
 	}

@@ -36,7 +36,6 @@ func TestManifestBesideASilentOne(t *testing.T) {
 		}
 		m := newMoves(&Client{sources: source.Kinds{source.ConfigMap: halfSilent{}}}, given)
 		m.others = func(context.Context) ([]*v1alpha1.VidraResource, error) { return nil, nil }
-		m.named.Sources = &source.Watches{}
 		id := object.Identity{Namespace: "shop", Name: "page"}
 		receivers, err := m.named.Receivers(t.Context(), "me", "", []object.Identity{id}, time.Now())
 		require.NoError(t, err)
