@@ -72,7 +72,7 @@ func TestReadableOwners(t *testing.T) {
 		"Forbidden": {reason: "it may be an owner", names: "a,b", readable: readable{"a": owner("a"), "b": nil}, managedBy: []string{"a", "b"}, missing: []string{`"b" is forbidden`}},
 		"All":       {reason: "each is missing", names: "a,b", readable: readable{"a": nil, "b": nil}, managedBy: []string{"a", "b"}, missing: []string{`"a" is forbidden`, `"b" is forbidden`}},
 		"Invalid":   {reason: "no VidraResource has the name", names: "../a,a", readable: readable{"a": owner("a"), "../a": nil}, managedBy: []string{"a"}},
-		"None":      {reason: "the mark was copied", names: "gone", err: "is not managed by Vidra"},
+		"None":      {reason: "the mark was copied", names: "gone", err: "ConfigMap shop/page names no existing VidraResource: "},
 		"Many": {
 			reason: "a user wrote the names", names: "a," + strings.Join(many, ","), readable: readable{"a": owner("a"), "x99": owner("x99")},
 			managedBy: append([]string{"a"}, many[31:]...), missing: []string{"69 further names"},
