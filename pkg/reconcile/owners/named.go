@@ -117,13 +117,47 @@ func hashes(ids iter.Seq[object.Identity]) []uint64 {
 		all = append(all, maphash.Comparable(seed, id))
 	}
 	slices.Sort(all)
-	return slices.Clip(all)
+	return slices.Clip(slices.Compact(all))
 }
 
-// has reports whether the manifest names an object.
-func (m manifest) has(id object.Identity) bool {
-	_, found := slices.BinarySearch(m.objects, maphash.Comparable(seed, id))
-	return found
+// question are the objects that a question about many manifests has, by their hashes.
+type question map[uint64][]object.Identity
+
+func about(ids ...object.Identity) question {
+	q := make(question, len(ids))
+	for _, id := range ids {
+		sum := maphash.Comparable(seed, id)
+		q[sum] = append(q[sum], id)
+	}
+	return q
+}
+
+// where returns the objects of the question for which has is true.
+func (q question) where(has func(object.Identity) bool) (some []object.Identity) {
+	for _, ids := range q {
+		for _, id := range ids {
+			if has(id) {
+				some = append(some, id)
+			}
+		}
+	}
+	return some
+}
+
+// named returns the objects of a question that the manifest names. It takes the time of the shorter one of both.
+func (m manifest) named(q question) (some []object.Identity) {
+	if len(m.objects) < len(q) {
+		for _, sum := range m.objects {
+			some = append(some, q[sum]...)
+		}
+		return some
+	}
+	for sum, ids := range q {
+		if _, found := slices.BinarySearch(m.objects, sum); found {
+			some = append(some, ids...)
+		}
+	}
+	return some
 }
 
 // Note notes the objects that the manifest of a VidraResource names, as a reconcile read it from its sources.
@@ -157,18 +191,19 @@ func (n *Named) Forget(name string) {
 // manifests, the most certain first. The API server had these VidraResources at since, or later. It fails if the LIST
 // fails: other VidraResources may have the objects, too.
 func (n *Named) Receivers(ctx context.Context, owner, at string, ids []object.Identity, since time.Time) (map[object.Identity][]Receiver, error) {
-	receivers, latest := map[object.Identity][]Receiver{}, n.Sources.Latest()
+	receivers, latest, asked := map[object.Identity][]Receiver{}, n.Sources.Latest(), about(ids...)
 	var adding sync.Mutex // guards receivers
 	find := func(reads context.Context, vr *v1alpha1.VidraResource) error {
-		named, parsed, err := n.naming(ctx, vr, n.read(reads, vr, latest), ids)
+		named, parsed, err := n.naming(ctx, vr, n.read(reads, vr, latest), asked)
 		receiver := Receiver{VidraResource: vr, Mentioned: !parsed, Elsewhere: !isAt(vr, at)}
 		adding.Lock()
 		defer adding.Unlock()
-		for _, id := range ids {
-			if is := named(id); is || err != nil {
-				if receiver.Unknown, receiver.Empty = err, source.IsEmpty(err); is {
-					receiver.Unknown, receiver.Empty = nil, false
-				}
+		for _, id := range named {
+			receivers[id] = append(receivers[id], receiver)
+		}
+		if receiver.Unknown, receiver.Empty = err, source.IsEmpty(err); err != nil {
+			has := sets.New(named...)
+			for _, id := range asked.where(func(id object.Identity) bool { return !has.Has(id) }) {
 				receivers[id] = append(receivers[id], receiver)
 			}
 		}
@@ -261,8 +296,8 @@ func (n *Named) Names(ctx context.Context, vr *v1alpha1.VidraResource, id object
 
 // names is Names for a manifest that may have been read before.
 func (n *Named) names(ctx context.Context, vr *v1alpha1.VidraResource, is reading, id object.Identity) bool {
-	named, _, err := n.naming(ctx, vr, is, []object.Identity{id})
-	return err != nil || named(id)
+	named, _, err := n.naming(ctx, vr, is, about(id))
+	return err != nil || len(named) > 0
 }
 
 // wanted returns an object as a manifest has it; nil if the object is absent or the manifest unreadable.
@@ -298,43 +333,43 @@ func (r Receiver) compare(other Receiver) int {
 // manyNames is the number of names from which it takes less time to parse a manifest than to search it for each of them.
 const manyNames = 64
 
-// naming returns the function that reports whether a VidraResource has one of ids in its manifest. An unparsable
-// manifest has the objects that it mentions. The error is the reason for which it may have more than the function reports.
-func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is reading, ids []object.Identity) (has func(object.Identity) bool, parsed bool, err error) {
+// naming returns the objects of a question that a VidraResource has in its manifest. An unparsable
+// manifest has the objects that it mentions. The error is the reason for which it may have more of them.
+func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is reading, asked question) (named []object.Identity, parsed bool, err error) {
 	n.mu.Lock()
 	m, known := n.manifests[vr.Name]
 	n.mu.Unlock()
 	if known && n.current(ctx, m, vr, is.latest) {
-		return m.has, true, nil
+		return m.named(asked), true, nil
 	}
 	if vr.RevisionTo() != 0 {
 		has, err := ofRevision(vr)
-		return has, true, err
+		return asked.where(has), true, err
 	}
 	parts, unread := is.parts()
 	if unread != nil && known && m.isOf(vr) { // Vidra keeps the objects of the last read
 		if source.IsEmpty(unread) {
-			return m.has, true, nil
+			return m.named(asked), true, nil
 		}
-		return m.has, true, unread // the next read may have more
+		return m.named(asked), true, unread // the next read may have more
 	}
 	mentions := func(id object.Identity) bool {
 		return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.Mentions(id.Name) })
 	}
-	if len(ids) < manyNames && !slices.ContainsFunc(ids, mentions) {
-		return func(object.Identity) bool { return false }, true, unread
+	if len(asked) < manyNames && len(asked.where(mentions)) == 0 {
+		return nil, true, unread
 	}
 	p := n.parse(vr, is, parts)
 	if p.unparsable {
 		may := func(id object.Identity) bool {
 			return slices.ContainsFunc(parts, func(p desired.Part) bool { return p.MayHave(vr, id) })
 		}
-		return may, false, unread // its reconcile reports the error
+		return asked.where(may), false, unread // its reconcile reports the error
 	}
 	if len(vr.Spec.ManifestFrom) == 0 {
 		n.note(vr, p.manifest)
 	}
-	return p.manifest.has, true, unread
+	return p.manifest.named(asked), true, unread
 }
 
 // parse returns the objects in the parts of a manifest. The same texts are parsed once, and large ones one at a time.
