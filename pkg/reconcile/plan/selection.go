@@ -131,8 +131,9 @@ func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Ca
 // changedSince reports whether an object of the manifest is, or may be, another one than
 // was applied last.
 func (p *Planner) changedSince(entry *v1alpha1.ManagedResourceStatus, d *desired.Object) bool {
-	if entry == nil || entry.Configuration == "" { // an older Vidra applied it
-		return p.State.Status.ObservedGeneration != p.VR.Generation
+	if entry == nil || entry.Configuration == "" { // an older Vidra applied it, or with another key of digests
+		unapplied := entry != nil && (entry.State == v1alpha1.ObjectFailed || entry.State == v1alpha1.ObjectPending)
+		return unapplied || p.State.Status.ObservedGeneration != p.VR.Generation
 	}
 	return entry.Configuration != d.Configuration
 }
@@ -168,10 +169,12 @@ func (p *Planner) comparesWaiting(t Task) bool {
 }
 
 // HoldBack takes from a plan the work that waits for a reason: everything but the reverts of objects whose configuration is applied. It reports
-// whether anything waits. An object whose applied configuration fails to open, as without the key of digests, may have another one in the newer manifest.
+// whether anything waits. An object whose applied configuration fails to open, as without the key of digests, may have another one in a newer manifest of
+// sources, or in the spec instead of an earlier revision.
 func (p *Planner) HoldBack(todo Plan, why object.Failure) (_ Plan, waits bool) {
+	elsewhere := len(p.VR.Spec.ManifestFrom) > 0 || p.VR.RevisionTo() != 0
 	waiting := func(t Task) bool {
-		return t.Why != WhyDrift && t.Why != WhyRetry || t.Known.Entry.Configuration == ""
+		return t.Why != WhyDrift && t.Why != WhyRetry || elsewhere && t.Known.Entry.Configuration == ""
 	}
 	todo.Apply = slices.DeleteFunc(todo.Apply, func(t Task) bool { return waiting(t) && t.Known.Seen.Foreign }) // there is nothing to apply
 	return p.withhold(todo, why.Reason, "yet", waiting, policy.Leave(policy.Dependency, "a newer manifest of it waits ("+why.Reason+")", time.Time{}))
