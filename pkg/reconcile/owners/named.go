@@ -123,6 +123,7 @@ func hashes(ids iter.Seq[object.Identity]) []uint64 {
 // question are the objects that a question about many manifests has, by their hashes.
 type question map[uint64][]object.Identity
 
+// about returns the question about objects.
 func about(ids ...object.Identity) question {
 	q := make(question, len(ids))
 	for _, id := range ids {
@@ -144,7 +145,7 @@ func (q question) where(has func(object.Identity) bool) (some []object.Identity)
 	return some
 }
 
-// named returns the objects of a question that the manifest names. It takes the time of the shorter one of both.
+// named returns the objects of a question that the manifest names. Its time is that of the shorter list.
 func (m manifest) named(q question) (some []object.Identity) {
 	if len(m.objects) < len(q) {
 		for _, sum := range m.objects {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	processor "github.com/vidra-operator/vidra/pkg/internal/fixture"
+	measured "github.com/vidra-operator/vidra/pkg/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/source"
@@ -35,7 +35,7 @@ func TestManyReceivers(t *testing.T) {
 	for i := range objects {
 		ids = append(ids, page(i))
 	}
-	took := processor.ProcessorTime(t, func() {
+	took := measured.ProcessorTime(t, func() {
 		receivers, err := n.Receivers(t.Context(), "web", "", ids, time.Now())
 		require.NoError(t, err)
 		require.Len(t, receivers, vidraResources)
