@@ -41,7 +41,10 @@ func Check(vr *v1alpha1.VidraResource, parts []Part) error {
 				u.SetNamespace(vr.Spec.Destination.Namespace) // as the object has it if its kind is namespaced
 			}
 		}
-		ignoredIn(rules.of(u), u)
+		ignoredIn(rules.of(u), u, rules.steps)
+	}
+	if err := (Exemptions)(nil).fit(rules.steps); err != nil {
+		return err
 	}
 	if names := rules.unmatched(); len(names) > 0 {
 		return errors.New("matches nothing in the manifest: " + strings.Join(names, "; "))

@@ -81,7 +81,7 @@ func TestControllerFields(t *testing.T) {
 			for policy, want := range map[v1alpha1.ControllerFieldsPolicy]bool{"": tc.want != nil, v1alpha1.ControllerFieldsRevert: false} {
 				rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{ControllerFields: policy}}})
 				require.NoError(t, err)
-				ignored, _ := ignoredIn(rules.of(obj), obj)
+				ignored, _ := ignoredIn(rules.of(obj), obj, rules.steps)
 				require.Equal(t, want, ignored != nil, tc.reason)
 				require.Empty(t, rules.unmatched())
 			}
@@ -115,7 +115,7 @@ func TestBindings(t *testing.T) {
 			t.Run(name+string(policy), func(t *testing.T) {
 				t.Parallel()
 				obj := manifest.Object{Unstructured: fixture.UnstructuredOf(t, tc.object)}
-				d, err := newObject(object.SignatureOf(v1alpha1.Installation(""), "a"), "", obj, cluster.Mapping{}, rules{controllers: policy == v1alpha1.ControllerFieldsIgnore})
+				d, err := newObject(object.SignatureOf(v1alpha1.Installation(""), "a"), "", obj, cluster.Mapping{}, rules{controllers: policy == v1alpha1.ControllerFieldsIgnore, steps: new(maxIgnoreSteps)})
 				require.NoError(t, err)
 				for _, path := range tc.dropped {
 					tokens := strings.SplitN(path, ".", 3)

@@ -43,7 +43,7 @@ func TestNewObject(t *testing.T) { // it stops the garbage collector, which ends
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	made := func(name string) *Object {
 		u := fixture.UnstructuredOf(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"`+name+`"},"spec":{"text":"`+strings.Repeat("x", 700)+`"}}`)
-		d, err := newObject(object.SignatureOf("", "owner"), "", manifest.Object{Unstructured: u}, cluster.Mapping{}, rules{})
+		d, err := newObject(object.SignatureOf("", "owner"), "", manifest.Object{Unstructured: u}, cluster.Mapping{}, rules{steps: new(maxIgnoreSteps)})
 		require.NoError(t, err)
 		return d
 	}

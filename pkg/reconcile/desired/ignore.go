@@ -32,9 +32,18 @@ type rule struct {
 	controllers bool
 }
 
+// The ignore rules of a VidraResource may take maxIgnoreSteps to find the fields of all objects, see [ignorePath.in], and select maxIgnored fields of one: many
+// paths that select all items of a long list would take all memory, and each heal looks for each of the fields.
+const (
+	maxIgnoreSteps = 2_000_000
+	maxIgnored     = 10_000
+)
+
 // rules are the ignore rules of a VidraResource.
 type rules struct {
 	given []*rule
+	// steps is the rest of maxIgnoreSteps.
+	steps *int
 	// controllers adds to them one for the fields that the controllers of each object write.
 	controllers bool
 }
@@ -61,7 +70,7 @@ func rulesOf(vr *v1alpha1.VidraResource) (rules, error) {
 	if vr.Spec.Drift != nil {
 		given = vr.Spec.Drift.Ignore
 	}
-	all := rules{controllers: yieldsToControllers(vr)}
+	all := rules{controllers: yieldsToControllers(vr), steps: new(maxIgnoreSteps)}
 	for i, spec := range given {
 		selector := labels.Everything()
 		if spec.Target.LabelSelector != nil {
@@ -110,14 +119,14 @@ type managedPaths struct {
 }
 
 // ignoredIn are the rules for an object of the manifest, those that cover it, also as they were given;
-// nil if there are none. It marks the rules that match something in it.
-func ignoredIn(mine []*rule, obj *unstructured.Unstructured) (*Ignored, []v1alpha1.IgnoreRule) {
+// nil if there are none. It marks the rules that match something in it. It takes from steps as [ignorePath.in].
+func ignoredIn(mine []*rule, obj *unstructured.Unstructured, steps *int) (*Ignored, []v1alpha1.IgnoreRule) {
 	var ign Ignored
 	var given []v1alpha1.IgnoreRule
 	for _, r := range mine {
 		var paths [][]string
 		for i, pointer := range r.pointers {
-			selected := pointer.in(obj.Object)
+			selected := pointer.in(obj.Object, steps)
 			if len(selected) > 0 && r.found != nil {
 				r.found[i] = true
 			}
@@ -162,13 +171,13 @@ func (s rules) unmatched() []string {
 }
 
 // exemptionsOf are the rules that cover an object, with all their paths: the additions of a user to the
-// object are absent from the manifest.
-func exemptionsOf(mine []*rule, obj *unstructured.Unstructured) Exemptions {
+// object are absent from the manifest. It takes from steps as [ignorePath.in].
+func exemptionsOf(mine []*rule, obj *unstructured.Unstructured, steps *int) Exemptions {
 	var exempt Exemptions
 	for _, r := range mine {
 		m := managedPaths{managers: r.spec.Managers, controllers: r.controllers}
 		for _, pointer := range r.pointers {
-			m.paths = append(m.paths, pointer.from(obj.Object)...)
+			m.paths = append(m.paths, pointer.from(obj.Object, steps)...)
 		}
 		exempt = append(exempt, m)
 	}
@@ -177,6 +186,19 @@ func exemptionsOf(mine []*rule, obj *unstructured.Unstructured) Exemptions {
 
 // Exemptions are the ignore rules for one object.
 type Exemptions []managedPaths
+
+// fit returns an error for exemptions of more fields than maxIgnored, and for those that had no steps left.
+func (e Exemptions) fit(steps *int) error {
+	many := 0
+	for _, m := range e {
+		many += len(m.paths)
+	}
+	if many > maxIgnored || *steps < 0 {
+		return fmt.Errorf("the paths of spec.drift.ignore select too many of its fields, more than %d, or those of all objects take more than %d steps: name fewer of them, or the list as a whole",
+			maxIgnored, maxIgnoreSteps)
+	}
+	return nil
+}
 
 // Exempts reports whether the ignore rules leave a path to a field manager.
 func (e Exemptions) Exempts(manager string, path []string) bool {

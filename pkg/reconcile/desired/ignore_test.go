@@ -3,11 +3,14 @@ package desired
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -56,7 +59,7 @@ func TestIgnoredIn(t *testing.T) {
 			rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{tc.rule}}}})
 			require.NoError(t, err)
 			obj := fixture.UnstructuredOf(t, webDeployment)
-			got, given := ignoredIn(rules.of(obj), obj)
+			got, given := ignoredIn(rules.of(obj), obj, rules.steps)
 			require.Equal(t, tc.want, got)
 			require.Equal(t, tc.want != nil, len(given) == 1)
 			require.Equal(t, tc.want == nil, len(rules.unmatched()) == 1, "what matches nothing is said")
@@ -152,11 +155,53 @@ func TestPathsOfIgnoreRules(t *testing.T) {
 	rules, err := of("/spec/replicas", "/spec/replica")
 	require.NoError(t, err)
 	obj := fixture.UnstructuredOf(t, webDeployment)
-	ignoredIn(rules.of(obj), obj)
+	ignoredIn(rules.of(obj), obj, rules.steps)
 	require.Equal(t, []string{"spec.drift.ignore[0].paths[1] /spec/replica"}, rules.unmatched())
 	for _, wrong := range []string{"/spec/[name]", "/spec/[name=web", "/spec/[=web]"} {
 		_, err := of("/spec/replicas", wrong)
 		require.ErrorContains(t, err, "spec.drift.ignore[0].paths[1]")
 		require.ErrorContains(t, err, "write [key=value]")
+	}
+}
+
+// TestIgnoreRulesAreBounded: rules whose paths select all items of a long list many times, or search it in vain, are refused before they take much.
+func TestIgnoreRulesAreBounded(t *testing.T) {
+	t.Parallel()
+	items := make([]any, 20_000)
+	for i := range items {
+		items[i] = map[string]any{"a": "b"}
+	}
+	cases := map[string]struct {
+		path         string
+		rules, paths int
+		fits         bool
+	}{
+		"Once":    {path: "/spec/items/[a=c]", rules: 1, paths: 1, fits: true},
+		"Honest":  {path: "/spec/items/1/a", rules: 64, paths: 64, fits: true},
+		"All":     {path: "/spec/items/[a=b]", rules: 1, paths: 1},
+		"Many":    {path: "/spec/items/[a=b]", rules: 64, paths: 64},
+		"InVain":  {path: "/spec/items/[a=c]", rules: 64, paths: 64},
+		"Missing": {path: "/spec/items/[a=b]/x" + strings.Repeat("/x", 400), rules: 64, paths: 64},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := v1alpha1.IgnoreRule{Paths: slices.Repeat([]string{tc.path}, tc.paths)}
+			rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: slices.Repeat([]v1alpha1.IgnoreRule{spec}, tc.rules)}}})
+			require.NoError(t, err)
+			obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"items": items}}}
+			d := Object{Body: []byte("{}")}
+			err = d.setIgnoreRules(rules.of(obj), obj, rules.steps)
+			if tc.fits {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "spec.drift.ignore select too many of its fields")
+			selected := 0
+			for _, m := range d.Rules.Exemptions {
+				selected += len(m.paths)
+			}
+			require.Less(t, selected, maxIgnoreSteps)
+		})
 	}
 }

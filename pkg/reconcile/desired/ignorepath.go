@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -43,32 +44,46 @@ func keysOfItem(token string) [][2]string {
 	return keys
 }
 
-// in returns the paths of the selected parts of a value, with an index for each list item.
-func (p ignorePath) in(value any) (all [][]string) {
-	if len(p) == 0 {
-		return [][]string{nil}
-	}
-	below := func(token string, child any) {
-		for _, path := range p[1:].in(child) {
-			all = append(all, append([]string{token}, path...))
+// in returns the paths of the selected parts of a value, with an index for each list item. It takes from steps the values that it visits and the tokens of
+// the paths, and ends once none is left.
+func (p ignorePath) in(value any, steps *int) (all [][]string) {
+	var path []string
+	var visit func(p ignorePath, value any)
+	visit = func(p ignorePath, value any) {
+		if *steps--; *steps < 0 {
+			return
 		}
-	}
-	switch at := value.(type) {
-	case map[string]any:
-		if child, found := at[p[0]]; found {
-			below(p[0], child)
+		if len(p) == 0 {
+			*steps -= len(path)
+			all = append(all, slices.Clone(path))
+			return
 		}
-	case []any:
-		keys := keysOfItem(p[0])
-		if i, found := indexIn(at, p[0]); found && keys == nil {
-			below(p[0], at[i])
+		below := func(token string, child any) {
+			path = append(path, token)
+			visit(p[1:], child)
+			path = path[:len(path)-1]
 		}
-		for i, item := range at {
-			if keys != nil && hasKeys(item, keys) {
-				below(fmt.Sprint(i), item)
+		switch at := value.(type) {
+		case map[string]any:
+			if child, found := at[p[0]]; found {
+				below(p[0], child)
+			}
+		case []any:
+			keys := keysOfItem(p[0])
+			if i, found := indexIn(at, p[0]); found && keys == nil {
+				below(p[0], at[i])
+			}
+			for i, item := range at {
+				if keys == nil || *steps < 0 {
+					break
+				}
+				if *steps -= len(keys); hasKeys(item, keys) {
+					below(strconv.Itoa(i), item)
+				}
 			}
 		}
 	}
+	visit(p, value)
 	return all
 }
 
@@ -82,10 +97,10 @@ func hasKeys(item any, keys [][2]string) bool {
 }
 
 // from returns the paths that the path may select in an object with more fields than value: keys of list items are
-// replaced by their indexes in value as far as it has them.
-func (p ignorePath) from(value any) [][]string {
+// replaced by their indexes in value as far as it has them. It takes from steps as in.
+func (p ignorePath) from(value any, steps *int) [][]string {
 	for n := len(p); n > 0; n-- {
-		found := p[:n].in(value)
+		found := p[:n].in(value, steps)
 		if len(found) == 0 {
 			continue
 		}

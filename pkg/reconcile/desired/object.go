@@ -299,8 +299,8 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	d.Secrecy.Withholds = ownership.Withholds(u)
 	d.Lifetime.RemovesItself, d.Lifetime.RunsOnce = ending.RemovesItself(u), ending.RunsOnce(u)
 	d.Body, d.Configuration, d.Weight = body, object.Identify(escaped(body)), manifest.Weight(body)
-	if err := d.setIgnoreRules(mine, u); err != nil {
-		return nil, err
+	if err := d.setIgnoreRules(mine, u, ignore.steps); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", obj.Position, d.ID, err)
 	}
 	if by.Sharded() {
 		by.Mark(u)
@@ -310,13 +310,13 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	return d, err
 }
 
-// setIgnoreRules sets the ignore rules of the object.
-func (d *Object) setIgnoreRules(mine []*rule, obj *unstructured.Unstructured) error {
+// setIgnoreRules sets the ignore rules of the object. steps is the rest of maxIgnoreSteps.
+func (d *Object) setIgnoreRules(mine []*rule, obj *unstructured.Unstructured, steps *int) error {
 	var given []v1alpha1.IgnoreRule
-	d.Rules.Ignored, given = ignoredIn(mine, obj)
-	d.Rules.Exemptions = exemptionsOf(mine, obj)
-	if d.Rules.Ignored == nil {
-		return nil
+	d.Rules.Ignored, given = ignoredIn(mine, obj, steps)
+	d.Rules.Exemptions = exemptionsOf(mine, obj, steps)
+	if err := d.Rules.Exemptions.fit(steps); err != nil || d.Rules.Ignored == nil {
+		return err
 	}
 	text, err := json.Marshal(given)
 	d.Configuration = object.Identify(escaped(d.Body), text)
