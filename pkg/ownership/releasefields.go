@@ -56,29 +56,44 @@ func keysOf(key string) []string {
 	return names
 }
 
-// Whole cuts a path into an applied configuration, names and indexes, at the first part that manager owns as a whole in obj:
-// the fields of an atomic map or list have one owner together.
-func Whole(obj *unstructured.Unstructured, manager string, configuration map[string]any, path []string) []string {
-	fields, at := applied(obj, manager), &node{live: configuration}
-	for i, token := range path {
-		var sub fieldsV1
-		owned := false
-		for key := range fields {
-			if child, name, found := at.configuredKey(key, true); found && name == token {
-				sub, _ = fields[key].(map[string]any)
-				at, owned = child, true
-				break
+// Wholes returns a function that cuts a path into an applied configuration, names and indexes, at the first part that manager owns as a whole in obj:
+// the fields of an atomic map or list have one owner together. It keeps the results for other paths, and is for one goroutine.
+func Wholes(obj *unstructured.Unstructured, manager string, configuration map[string]any) func(path []string) []string {
+	root := &ownedPart{fields: applied(obj, manager), at: &node{live: configuration}}
+	return func(path []string) []string {
+		part := root
+		for i, token := range path {
+			if part = part.child(token); part == nil {
+				return path
+			}
+			if len(part.fields) == 0 {
+				return path[:i+1]
 			}
 		}
-		if !owned {
-			return path
-		}
-		if len(sub) == 0 {
-			return path[:i+1]
-		}
-		fields = sub
+		return path
 	}
-	return path
+}
+
+// ownedPart is a part of a configuration that a manager owns, with the fields that it owns there; none if it owns the part as a whole.
+type ownedPart struct {
+	fields fieldsV1
+	at     *node
+	// children are the parts in it by their tokens; nil until they are needed.
+	children map[string]*ownedPart
+}
+
+// child returns the part at a token; nil if it is absent, or owned by others.
+func (p *ownedPart) child(token string) *ownedPart {
+	if p.children == nil {
+		p.children = make(map[string]*ownedPart, len(p.fields))
+		for key := range p.fields {
+			if at, name, found := p.at.configuredKey(key, true); found {
+				sub, _ := p.fields[key].(map[string]any)
+				p.children[name] = &ownedPart{fields: sub, at: at}
+			}
+		}
+	}
+	return p.children[token]
 }
 
 // ReleaseFields returns the managedFields of obj without the fields that manager releases: fields of the configuration that it

@@ -91,8 +91,8 @@ func TestSetBy(t *testing.T) {
 	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"v:\"a\"":{}}}}`)), []string{"old"}, parts, obj, manager), "an item of a set")
 }
 
-// TestWhole cuts a path at the first part that the manager owns as a whole.
-func TestWhole(t *testing.T) {
+// TestWholes cuts a path at the first part that the manager owns as a whole.
+func TestWholes(t *testing.T) {
 	t.Parallel()
 	var configuration map[string]any
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":{"selector":{"matchLabels":{"app":"web"}},"parts":[{"name":"x"},{"name":"a","size":{"x":1}}]}}`), &configuration))
@@ -110,7 +110,7 @@ func TestWhole(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.want, Whole(obj, manager, configuration, tt.path), tt.reason)
+			require.Equal(t, tt.want, Wholes(obj, manager, configuration)(tt.path), tt.reason)
 		})
 	}
 }

@@ -36,7 +36,7 @@ type rule struct {
 // paths that select all items of a long list would take all memory, and each heal looks for each of the fields.
 const (
 	maxIgnoreSteps = 2_000_000
-	maxIgnored     = 10_000
+	maxIgnored     = 2000
 )
 
 // rules are the ignore rules of a VidraResource.
@@ -243,15 +243,18 @@ func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured,
 		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
 	}
 	reduced, manager := runtime.DeepCopyJSON(full), by.Manager
-	var paths [][]string
-	for _, path := range ign.Paths {
-		paths = append(paths, ownership.Whole(whole, manager, full, path))
+	cut := ownership.Wholes(whole, manager, full)
+	wholes := func(paths [][]string) (all [][]string) {
+		for _, path := range paths {
+			all = append(all, cut(path))
+		}
+		return all
 	}
+	paths := wholes(ign.Paths)
 	for _, m := range ign.managed {
+		ignored := wholes(m.paths)
 		for _, path := range ownership.SetBy(live, m.managers, full, whole, manager) {
-			if len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool {
-				return isBelow(path, ownership.Whole(whole, manager, full, above))
-			}) {
+			if len(ignored) == 0 || slices.ContainsFunc(ignored, func(above []string) bool { return isBelow(path, above) }) {
 				paths = append(paths, path)
 			}
 		}

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -177,7 +179,7 @@ func TestIgnoreRulesAreBounded(t *testing.T) {
 		fits         bool
 	}{
 		"Once":    {path: "/spec/items/[a=c]", rules: 1, paths: 1, fits: true},
-		"Honest":  {path: "/spec/items/1/a", rules: 64, paths: 64, fits: true},
+		"Honest":  {path: "/spec/items/1/a", rules: 20, paths: 64, fits: true},
 		"All":     {path: "/spec/items/[a=b]", rules: 1, paths: 1},
 		"Many":    {path: "/spec/items/[a=b]", rules: 64, paths: 64},
 		"InVain":  {path: "/spec/items/[a=c]", rules: 64, paths: 64},
@@ -203,5 +205,44 @@ func TestIgnoreRulesAreBounded(t *testing.T) {
 			}
 			require.Less(t, selected, maxIgnoreSteps)
 		})
+	}
+}
+
+// TestWithoutManyFields: two thousand ignored fields in a long list take a small multiple of the time for one.
+func TestWithoutManyFields(t *testing.T) {
+	t.Parallel()
+	var items []any
+	owned := map[string]any{}
+	var paths [][]string
+	for i := range 2 * maxIgnored {
+		items = append(items, map[string]any{"name": fmt.Sprint("item", i), "a": "b"})
+		owned[fmt.Sprintf(`k:{"name":"item%d"}`, i)] = map[string]any{".": map[string]any{}, "f:name": map[string]any{}, "f:a": map[string]any{}}
+		paths = append(paths, []string{"spec", "items", strconv.Itoa(i), "a"})
+	}
+	spec, by := map[string]any{"items": items}, object.SignatureOf("", "web")
+	fields := map[string]any{"f:spec": map[string]any{"f:items": owned}}
+	live := &unstructured.Unstructured{Object: map[string]any{"spec": spec, "metadata": map[string]any{"managedFields": []any{
+		map[string]any{"manager": by.Manager, "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields},
+		map[string]any{"manager": "tuner", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields},
+	}}}}
+	body, err := json.Marshal(map[string]any{"spec": spec})
+	require.NoError(t, err)
+	for name, of := range map[string]func(paths [][]string) Ignored{
+		"All": func(paths [][]string) Ignored { return Ignored{Paths: paths} },
+		"Managers": func(paths [][]string) Ignored {
+			return Ignored{managed: []managedPaths{{paths: paths, managers: []string{"tuner"}}}}
+		},
+	} {
+		took := func(n int) time.Duration {
+			ign, begun := of(paths[:n]), time.Now()
+			_, reduced, err := ign.Without(body, live, live, by)
+			require.NoError(t, err)
+			left, _, _ := unstructured.NestedSlice(reduced, "spec", "items")
+			require.Equal(t, map[string]any{"name": fmt.Sprint("item", n-1)}, left[n-1])
+			require.Equal(t, "b", left[n].(map[string]any)["a"]) //nolint:forcetypeassert // as it was made
+			return time.Since(begun)
+		}
+		one := took(1)
+		require.Less(t, took(maxIgnored), 50*one, name)
 	}
 }
