@@ -340,7 +340,7 @@ func TestTypingErrorBesideStaleGroup(t *testing.T) {
 		if r.Request.URL.Path != "/apis" {
 			return nil
 		}
-		_, err := withStaleGroup(r)
+		_, err := withStaleGroup(r) //nolint:bodyclose // the proxy closes it
 		return err
 	}), "stale")
 	a := vidraAs(t, kubeconfig, "why", "confgmap/page")
