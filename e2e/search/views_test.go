@@ -107,8 +107,8 @@ func (r *run) explain(t *testing.T, point fmt.Stringer) {
 }
 
 const (
-	// dwell is how long the operator works on a stale view.
-	dwell = time.Second
+	// dwell is how long the operator works on a stale view: longer than it waits for its cache before it reads a VidraResource.
+	dwell = 1300 * time.Millisecond
 	// manyPlans is how many plans run at the same time.
 	manyPlans = 2 * together
 )

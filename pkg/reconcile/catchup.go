@@ -116,14 +116,11 @@ func (c *catchUp) latest(ctx context.Context, of metadata.ResourceInterface, api
 		c.listed[vr.Name] = is
 	}
 	c.mu.Unlock()
-	switch behind, waits := cluster.Older(vr.ResourceVersion, is.version), time.Now().Before(is.awaited); {
-	case !reached && waits:
+	switch behind := cluster.Older(vr.ResourceVersion, is.version); {
+	case time.Now().Before(is.awaited) && (is.unread && is.version == vr.ResourceVersion || !is.unread && !reached):
 		return nil, nil
-	case !reached:
-	case is.uid != vr.UID, !is.unread && !behind:
+	case reached && (is.uid != vr.UID || !is.unread && !behind):
 		return vr, nil
-	case is.unread && is.version == vr.ResourceVersion && waits:
-		return nil, nil
 	}
 	now := &v1alpha1.VidraResource{}
 	err = api.Get(ctx, client.ObjectKeyFromObject(vr), now)

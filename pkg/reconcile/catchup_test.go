@@ -223,6 +223,30 @@ func TestCatchUpAfterARestoration(t *testing.T) {
 	}
 }
 
+// TestCatchUpWithAnother: the cache shows a VidraResource for longer than a second that was deleted before the list, and then another one of its name.
+func TestCatchUpWithAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		former := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u1", Generation: 2, ResourceVersion: "80"}}
+		another := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u2", Generation: 1, ResourceVersion: "90"}}
+		c, api := &catchUp{listed: map[string]listedVersion{"shop": versionOf(another)}, version: "100"}, &fakeReader{vr: another}
+		latest := func(cached *v1alpha1.VidraResource) *v1alpha1.VidraResource {
+			now, err := c.latest(t.Context(), nil, api, cached, everyShard)
+			require.NoError(t, err)
+			return now
+		}
+		require.Nil(t, latest(former))
+		time.Sleep(catchUpRead)
+		require.Nil(t, latest(former))
+		require.Nil(t, latest(former))
+		require.Equal(t, 1, api.reads)
+		require.True(t, c.awaits(event.UpdateEvent{ObjectOld: former, ObjectNew: another}))
+		require.Equal(t, another, latest(another), "without a wait")
+		require.Equal(t, another, latest(another))
+		require.Equal(t, 2, api.reads)
+	})
+}
+
 // fakeReader has one VidraResource, or fails.
 type fakeReader struct {
 	vr    *v1alpha1.VidraResource
