@@ -156,7 +156,7 @@ func TestSummarize(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := v1alpha1.VidraResourceStatus{LastError: "an old error", ObservedGeneration: 1, Conditions: []metav1.Condition{
-				{Type: v1alpha1.ConditionWatching, Status: metav1.ConditionTrue},
+				{Type: v1alpha1.ConditionWatching, Status: metav1.ConditionTrue, ObservedGeneration: 1},
 			}}
 			after := Summarize(before, tc.in)
 			condition := func(kind string) string {
