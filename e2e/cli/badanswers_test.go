@@ -53,18 +53,25 @@ const staleGroup = "stale group"
 
 // withStaleGroup removes the kinds of apps from an answer to discovery.
 func withStaleGroup(r *http.Response) (*http.Response, error) {
+	return changeDiscovery(r, func(all *apidiscoveryv2.APIGroupDiscoveryList) {
+		for i := range all.Items {
+			for j := range all.Items[i].Versions {
+				if version := &all.Items[i].Versions[j]; all.Items[i].Name == "apps" {
+					version.Freshness, version.Resources = apidiscoveryv2.DiscoveryFreshnessStale, nil
+				}
+			}
+		}
+	})
+}
+
+// changeDiscovery changes the groups of an answer to discovery.
+func changeDiscovery(r *http.Response, change func(*apidiscoveryv2.APIGroupDiscoveryList)) (*http.Response, error) {
 	list := &apidiscoveryv2.APIGroupDiscoveryList{}
 	body, err := io.ReadAll(r.Body)
 	if err = errors.Join(err, r.Body.Close(), json.Unmarshal(body, list)); err != nil {
 		return nil, err
 	}
-	for i := range list.Items {
-		for j := range list.Items[i].Versions {
-			if version := &list.Items[i].Versions[j]; list.Items[i].Name == "apps" {
-				version.Freshness, version.Resources = apidiscoveryv2.DiscoveryFreshnessStale, nil
-			}
-		}
-	}
+	change(list)
 	kind := r.Header.Get("Content-Type")
 	err = replaceBody(r, r.StatusCode, list)
 	r.Header.Set("Content-Type", kind)

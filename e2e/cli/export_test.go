@@ -2,14 +2,18 @@ package cli
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -209,4 +213,46 @@ func TestExport(t *testing.T) {
 	require.NotContains(t, all.stdout, "kube-root-ca.crt")
 	require.Equal(t, 1, vidra(t, "export", ns, "-l", "a=b").code)
 	require.Contains(t, vidra(t, "export", "-n", ns, "-l", "set=none").stderr, "no object found")
+}
+
+// TestExportWithoutAKind: a kind that is deleted between discovery and its list has no objects. One whose list a proxy refuses may have some.
+func TestExportWithoutAKind(t *testing.T) {
+	t.Parallel()
+	const ns = "export-without-a-kind"
+	makeNamespace(t, ns)
+	require.NoError(t, admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "page"}}))
+	gone := apidiscoveryv2.APIGroupDiscovery{
+		ObjectMeta: metav1.ObjectMeta{Name: "gone.example.com"},
+		Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{{
+			Resource: "things", ResponseKind: &metav1.GroupVersionKind{Group: "gone.example.com", Version: "v1", Kind: "Thing"},
+			Scope: apidiscoveryv2.ScopeNamespace, SingularResource: "thing", Verbs: []string{"get", "list", "patch"},
+		}}}},
+	}
+	for name, tt := range map[string]struct {
+		reason string
+		always bool // whether discovery has the kind again
+	}{
+		"gone":    {"discovery has it no more", false},
+		"refused": {"discovery has it", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var shown atomic.Int32
+			kubeconfig := serveKubeconfig(t, reverseProxy(t, func(r *http.Response) error {
+				if r.Request.URL.Path != "/apis" || shown.Add(1) > 1 && !tt.always {
+					return nil
+				}
+				_, err := changeDiscovery(r, func(all *apidiscoveryv2.APIGroupDiscoveryList) { all.Items = append(all.Items, gone) }) //nolint:bodyclose // the proxy closes it
+				return err
+			}), name)
+			a := vidraAs(t, kubeconfig, "export", "-n", ns)
+			require.Contains(t, a.stdout, "name: page", a.stderr)
+			require.Equal(t, int32(2), shown.Load())
+			if !tt.always {
+				require.NotContains(t, a.stderr, "things", tt.reason)
+			} else {
+				require.Contains(t, a.stderr, "list things.gone.example.com", tt.reason)
+			}
+		})
+	}
 }

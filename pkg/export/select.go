@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -83,8 +84,10 @@ func (o *Objects) Select(ctx context.Context, q Query) (*Selected, error) {
 			}
 			if err := found.list(ctx, at, q.Selector, seen); apierrors.IsForbidden(err) {
 				found.Unread = append(found.Unread, "you may not list "+gvr.GroupResource().String())
-			} else if apierrors.IsNotFound(err) { // its kind is gone, or a proxy answered
-				found.Unread = append(found.Unread, fmt.Sprintf("list %s: %v", gvr.GroupResource(), err))
+			} else if apierrors.IsNotFound(err) { // a proxy answered, or its kind is gone since
+				if o.mayServe(gvr) {
+					found.Unread = append(found.Unread, fmt.Sprintf("list %s: %v", gvr.GroupResource(), err))
+				}
 			} else if err != nil && !apierrors.IsMethodNotSupported(err) {
 				return nil, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 			}
@@ -92,6 +95,19 @@ func (o *Objects) Select(ctx context.Context, q Query) (*Selected, error) {
 	}
 	slices.Sort(found.Unread)
 	return found, nil
+}
+
+// mayServe reports whether the API server serves a kind now, as far as is known.
+func (o *Objects) mayServe(gvr schema.GroupVersionResource) bool {
+	o.kinds.Invalidate()
+	if _, err := o.kinds.ServerResourcesForGroupVersion("v1"); err != nil { // each API server has it, and discovery takes the 404 of a proxy for no groups
+		return true
+	}
+	list, err := o.kinds.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
+	if err != nil {
+		return !errors.Is(err, memory.ErrCacheNotFound)
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource })
 }
 
 // list adds the objects of a kind.
