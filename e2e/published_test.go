@@ -335,16 +335,17 @@ func TestExportedObjects(t *testing.T) {
 	tests := map[string]struct {
 		reason  string
 		deleted bool
+		address string // of the Service. Those that the API server chooses for others are higher.
 	}{
-		"Adopted": {"the objects are those that were exported", false},
-		"Created": {"the objects were deleted since, and have other UIDs", true},
+		"Adopted": {"the objects are those that were exported", false, ""},
+		"Created": {"the objects were deleted since, and have other UIDs", true, "10.0.0.12"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
 			documents := []string{
-				workload(ns, "front"), serviceOf(ns, "front"),
+				workload(ns, "front"), serviceOf(ns, "front") + fmt.Sprintf("  clusterIP: %q\n", tt.address),
 				"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
 				"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec:\n  schedule: 0 3 * * *\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}\n",
 				"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: store}\nspec:\n  replicas: 0\n  serviceName: front\n  selector: {matchLabels: {app: store}}\n  template:\n" +
