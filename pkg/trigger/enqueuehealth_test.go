@@ -98,6 +98,34 @@ func TestOwnersAreToldOfHealth(t *testing.T) {
 	}
 }
 
+// TestHealthOfMissingObjects: an object that the owner did not find may be Current when it is shown again, and was unhealthy before.
+func TestHealthOfMissingObjects(t *testing.T) {
+	t.Parallel()
+	for name, inFlight := range map[string]bool{"quiet": false, "while it is applied": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.apply("blue", "100", nil)
+				r.index.AwaitHealth(owner, true)
+				if inFlight {
+					r.index.Begin(owner, key, manager)
+				}
+				shown := r.change(t, nil, reporting("blue", "101", "True", ""))
+				require.Equal(t, owner.Name, r.nextAfter(t, statusDelay))
+				require.Equal(t, Causes{Health: true}, stripped(r.TakeCauses(owner)))
+				r.change(t, shown, reporting("blue", "102", "True", "a"))
+				time.Sleep(time.Hour)
+				require.Empty(t, r.nextAfter(t, 0), "it is found")
+				r.index.AwaitHealth(owner, false)
+				r.change(t, nil, reporting("blue", "103", "True", ""))
+				time.Sleep(time.Hour)
+				require.Empty(t, r.nextAfter(t, 0))
+			})
+		})
+	}
+}
+
 // TestHealthOfSkippedStates: a reconcile may have read the health, and the fields of other managers, from a state in the store that no handler receives.
 func TestHealthOfSkippedStates(t *testing.T) {
 	wet, done := func(version, message string) *unstructured.Unstructured {

@@ -100,7 +100,7 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 	}
 	for _, j := range judgements {
 		tally.count(j.verdict, o)
-		f.enqueueHealth(j.owner, o)
+		f.enqueueHealth(j)
 		f.act(key.objectKey(), j)
 	}
 	for owner, delay := range f.refusals.ended(key, o.snapshot, o.deleted) {
@@ -119,6 +119,8 @@ type judgement struct {
 	event *Snapshot
 	// before are the fields of other managers before an edit that was made during an apply; nil if the Index has it.
 	before *ownership.Paths
+	// healthDelay is the delay until the owner is enqueued because of the health of the object; 0 without a change.
+	healthDelay time.Duration
 }
 
 // judge returns the verdicts on an observation for every owner of the object. It defers the
@@ -132,12 +134,16 @@ func (x *Index) judge(key compactKey, o observation) []judgement {
 		if o.rewound {
 			c.expected.version = version{}
 		}
+		j := judgement{owner: c.holder.owner, verdict: VerdictInFlight, observation: o}
 		if c.is.inFlight {
 			c.deferEvent(o)
-			all = append(all, judgement{owner: c.holder.owner, verdict: VerdictInFlight, observation: o})
-			continue
+		} else {
+			j = c.judgeEvent(o)
 		}
-		all = append(all, c.judgeEvent(o))
+		if j.healthDelay = o.healthDelay; c.holder.missing && o.before == nil && !o.deleted {
+			j.healthDelay = statusDelay
+		}
+		all = append(all, j)
 	}
 	return all
 }
@@ -174,12 +180,12 @@ func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
 	f.enqueue(owner, opts)
 }
 
-// enqueueHealth enqueues an owner because the health of an object changed, as routine work after
+// enqueueHealth enqueues the owner of a judgement because the health of an object changed, as routine work after
 // a delay. It is called before act, so that drift in the same event includes it. An owner that is
 // in the queue changes its place only if the new delay ends earlier.
-func (f *Factory) enqueueHealth(owner Owner, o observation) {
-	if o.healthDelay > 0 {
-		f.enqueueWith(Causes{Health: true}, priorityqueue.AddOpts{After: o.healthDelay}, owner)
+func (f *Factory) enqueueHealth(j judgement) {
+	if j.healthDelay > 0 {
+		f.enqueueWith(Causes{Health: true}, priorityqueue.AddOpts{After: j.healthDelay}, j.owner)
 	}
 }
 

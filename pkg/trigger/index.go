@@ -70,6 +70,8 @@ type holder struct {
 	tools ownership.Tools
 	// checks compute the health of its objects; optional.
 	checks *healthcheck.Checks
+	// missing is whether the health of an object is that of its next event; see AwaitHealth.
+	missing bool
 	// claims are the claims of the owner, each with its index in the slice.
 	claims []*claim
 	// recorded is until when the fields of other managers, as far as they changed, were enqueued to be recorded.
@@ -107,6 +109,16 @@ func (x *Index) CheckHealth(owner Owner, checks *healthcheck.Checks) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.holderLocked(owner).checks = checks
+}
+
+// AwaitHealth has each object that a watch shows anew enqueue the owner because of its health, or ends that. A new object that is Current is no
+// change of health otherwise, and one that was absent at the last look may have been unhealthy before.
+func (x *Index) AwaitHealth(owner Owner, missing bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if h := x.holders[owner]; h != nil {
+		h.missing = missing
+	}
 }
 
 // Loaded reports whether an owner is known.

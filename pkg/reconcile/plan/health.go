@@ -76,7 +76,8 @@ func (p *Planner) Checkup() {
 	if !p.Scope.All && !p.Causes.Health && p.Settings.Watched {
 		return
 	}
-	report := &HealthReport{Invalid: p.Settings.Checks.Err()}
+	report, missing := &HealthReport{Invalid: p.Settings.Checks.Err()}, false
+	p.Env.Index.AwaitHealth(p.Settings.Claimant.Owner, true) // an event may follow the look into the store
 	for _, o := range s.Objects.Manifest {
 		d, entry := o.Desired, o.Entry
 		if o.In(v1alpha1.ObjectCompleted) {
@@ -105,7 +106,7 @@ func (p *Planner) Checkup() {
 		}
 		switch {
 		case !known:
-			report.Unknown = true
+			report.Unknown, missing = true, missing || synced && !found
 			report.Starting = report.Starting || s.Watching.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Starting
 		case health.Status != kstatus.CurrentStatus:
 			at := health.BlockedAt()
@@ -126,6 +127,7 @@ func (p *Planner) Checkup() {
 			}
 		}
 	}
+	p.Env.Index.AwaitHealth(p.Settings.Claimant.Owner, missing)
 	s.Schedule.healthDelayed = false
 	if old := s.Health; old != nil && p.Now.Before(s.Schedule.health) && len(old.Ill) > 0 && len(report.Ill) > 0 &&
 		old.failed() == report.failed() && old.Unknown == report.Unknown && (old.Invalid == nil) == (report.Invalid == nil) {

@@ -78,7 +78,7 @@ func TestHealthInAnswers(t *testing.T) {
 			o := s.Objects.Track(d.ID)
 			o.Entry, o.Seen.observation = fixture.InState(v1alpha1.ObjectApplied, "1"), tt.observation
 			o.Seen.answer.health = &trigger.Health{Status: kstatus.InProgressStatus}
-			p := &Planner{Env: &Env{Watches: shown{kept}}, Settings: &Settings{Watched: true}, State: s, Scope: Scope{All: true}}
+			p := &Planner{Env: &Env{Watches: shown{kept}, Index: trigger.NewIndex()}, Settings: &Settings{Watched: true}, State: s, Scope: Scope{All: true}}
 			p.Checkup()
 			require.Len(t, s.Health.Ill, tt.ill, tt.reason)
 		})
@@ -107,7 +107,7 @@ func TestRepeatedHealthReads(t *testing.T) {
 			s.Objects.SetManifest([]*desired.Object{wanted.ConfigMap("a")})
 			o := s.Objects.Manifest[0]
 			o.Entry = fixture.InState(tt.state, "1")
-			p := &Planner{Env: &Env{Watches: shown{}}, Settings: &Settings{Checks: checks}, State: s}
+			p := &Planner{Env: &Env{Watches: shown{}, Index: trigger.NewIndex()}, Settings: &Settings{Checks: checks}, State: s}
 			if name == uncheck {
 				p.Settings.Checks = healthcheck.Compile(nil, nil)
 			}
