@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -196,5 +198,73 @@ func TestMoveFromAHeldOne(t *testing.T) {
 		is := get(t, pageOf(t, ns, was.GetName()))
 		require.Equal(t, was.GetUID(), is.GetUID(), was.GetName())
 		require.Nil(t, is.GetDeletionTimestamp())
+	}
+}
+
+// TestLeftToAHeldOne: an object that another VidraResource left to a revision that waits is removed when it leaves that revision, too.
+func TestLeftToAHeldOne(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		leaves func(t *testing.T, name string)
+		// depends has a dependency in place of the hold.
+		depends bool
+	}{
+		"Replaced": {reason: "The next revision lacks it.", leaves: func(t *testing.T, name string) {
+			setManifest(t, name, configMap("a", "two"))
+			awaitNotReadyAnyGeneration(t, name, v1alpha1.ReasonRevisionHeld)
+			hold(t, name, false)
+		}},
+		"Returned": {reason: "The next revision is the applied one.", leaves: func(t *testing.T, name string) {
+			setManifest(t, name, configMap("a", "one"))
+			hold(t, name, false)
+		}},
+		"Released": {reason: "The manifest changes with the release.", leaves: func(t *testing.T, name string) {
+			changeSpec(t, name, func(spec *v1alpha1.VidraResourceSpec) {
+				spec.Manifest, spec.Revision = configMap("a", "two"), nil
+			})
+		}},
+		"Dependency": {reason: "A dependency has the manifest wait.", depends: true, leaves: func(t *testing.T, name string) {
+			changeSpec(t, name, func(spec *v1alpha1.VidraResourceSpec) {
+				spec.Manifest, spec.DependsOn = configMap("a", "two"), nil
+			})
+		}},
+		"Rolled back": {reason: "The applied revision lacks it, and the manifest of the spec has it until the release.", leaves: func(t *testing.T, name string) {
+			rollback(t, name, 1)
+			awaitReady(t, name)
+			get(t, pageOf(t, strings.TrimSuffix(name, "-one"), "page"))
+			changeSpec(t, name, func(spec *v1alpha1.VidraResourceSpec) {
+				spec.Manifest, spec.Revision = configMap("a", "two"), nil
+			})
+		}},
+		"Deleted": {reason: "The VidraResource is deleted.", leaves: func(t *testing.T, name string) { require.NoError(t, deleteVidraResource(t.Context(), name)) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			one, two := ns+"-one", ns+"-two"
+			newVidraResource(t, ns, configMap("a", "one"), named(one))
+			newVidraResource(t, ns, manifests(configMap("page", "two"), configMap("b", "two")), named(two))
+			awaitAppliedRevision(t, one, 1)
+			awaitReady(t, two)
+			page := get(t, pageOf(t, ns, "page"))
+			reason := v1alpha1.ReasonRevisionHeld
+			changeSpec(t, one, func(spec *v1alpha1.VidraResourceSpec) {
+				spec.Revision, spec.Manifest = &v1alpha1.RevisionPolicy{Hold: true}, manifests(configMap("page", "two"), configMap("a", "one"))
+				if tc.depends {
+					spec.Revision, spec.DependsOn, reason = nil, []v1alpha1.Dependency{{Name: ns + "-absent"}}, v1alpha1.ReasonDependencyNotReady
+				}
+			})
+			awaitNotReadyAnyGeneration(t, one, reason)
+			setManifest(t, two, configMap("b", "two"))
+			require.Eventually(t, func() bool {
+				v := getVidraResource(t, two)
+				return v.Status.Objects == 1 && v.IsReady()
+			}, 2*time.Minute, time.Second, "the object is left to the revision that waits")
+			require.Equal(t, page.GetUID(), get(t, pageOf(t, ns, "page")).GetUID())
+			tc.leaves(t, one)
+			awaitGone(t, pageOf(t, ns, "page"))
+		})
 	}
 }

@@ -30,6 +30,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	s.plan.Origin.Provenance.Shards = p.shards
 	p.listTransferred()
+	p.listLeft(nil)
 	if !p.isOfSpec() || len(s.plan.Objects.Manifest)+len(s.plan.Objects.Unresolved) > 0 { // otherwise the knowledge about the removals stays
 		s.adopt(p.plan.VR.Generation, nil, nil)
 	}

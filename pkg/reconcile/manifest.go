@@ -125,6 +125,9 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 		return why, true
 	}
 	s.read.succeeded(got)
+	if !s.rollsBack(p.plan.VR) { // the manifest of the spec waits
+		p.listLeft(nil)
+	}
 	p.reconciler.related.named.Note(p.plan.VR, got.Versions, s.identities(p.plan.VR))
 	s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
 	if why := status.TooLarge(p.plan.VR, &s.plan, p.reconciler.Reports.Inventories.Dropped(p.plan.VR.Name)); why != nil {

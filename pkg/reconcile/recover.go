@@ -87,14 +87,33 @@ func (p *pass) listTransferred() {
 	}
 	p.applier.Settings.Allowed = p.state.manifest.scope
 	for _, o := range p.state.plan.Objects.Manifest {
-		if o.Entry != nil {
-			continue
+		p.listIfTransferred(o.Desired)
+	}
+}
+
+// listIfTransferred takes an object for the inventory if its watch shows it as released to this VidraResource.
+func (p *pass) listIfTransferred(d *desired.Object) {
+	if o := p.state.plan.Objects.ByID[d.ID]; o != nil && o.Entry != nil {
+		return
+	}
+	if kept, found, synced := p.reconciler.Watching.Watches.Get(p.applier.Settings.WatchKey(d.Key), d.Key.Namespace, d.Key.Name); found && synced {
+		if _, _, applied := trigger.AppliedBy(kept, p.applier.Settings.Claimant.Manager); applied {
+			p.state.plan.Objects.Track(d.ID).Entry = object.NewEntry(d.ID, d.GVK)
 		}
-		key := o.Desired.Key
-		if kept, found, synced := p.reconciler.Watching.Watches.Get(p.applier.Settings.WatchKey(key), key.Namespace, key.Name); found && synced {
-			if _, _, applied := trigger.AppliedBy(kept, p.applier.Settings.Claimant.Manager); applied {
-				o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
-			}
+	}
+}
+
+// listLeft is listTransferred for the objects of the manifest that waited until now, and that the next one lacks.
+func (p *pass) listLeft(next []*desired.Object) {
+	has, was := map[object.Identity]bool{}, p.state.revision.objects
+	p.state.revision.objects = make([]*desired.Object, 0, len(next))
+	for _, d := range next {
+		has[d.ID] = true
+		p.state.revision.objects = append(p.state.revision.objects, &desired.Object{ID: d.ID, Key: d.Key, GVK: d.GVK})
+	}
+	for _, d := range was {
+		if !has[d.ID] {
+			p.listIfTransferred(d)
 		}
 	}
 }

@@ -41,6 +41,8 @@ type revisionState struct {
 	// waits reports that something of the manifest waits. waiting is the revision that was read while it had to wait.
 	waits   bool
 	waiting v1alpha1.WaitingRevision
+	// objects are the objects of the manifest that waits, without their bodies: other VidraResources leave their objects to it.
+	objects []*desired.Object
 	// unread is the obstacle to the read of the manifest that waits; nil if it was read.
 	unread *object.Failure
 	// refused is the obstacle to spec.revision.to of a generation, if any.
@@ -199,6 +201,9 @@ func (p *pass) keepsRevision(ctx context.Context, got desired.Parts, revision st
 		ids = slices.AppendSeq(ids, waiting.Identities()) // both want their objects to stay
 	}
 	p.reconciler.related.named.Note(p.plan.VR, got.Versions, ids)
+	if resolved, err := p.resolveParts(ctx, got.Parts); err == nil {
+		p.listLeft(resolved.Objects)
+	}
 	return true
 }
 
