@@ -16,7 +16,7 @@ import (
 // generated are the fields of the spec that plans set by rules of their own, with the fields below them.
 var generated = []string{
 	"destination.namespace", "destination.reconcileOnEvents", "manifest", "manifestFrom", "wait", "force", "adopt", "prune", "deletionPolicy", "suspend",
-	"drift.mode", "drift.additions",
+	"drift.mode", "drift.additions", "revision.hold", "revision.to",
 }
 
 // elsewhere are the fields that other tests vary.
@@ -32,8 +32,6 @@ var elsewhere = map[string]string{
 	"kustomize.substituteFrom":          "e2e/sources has the artifacts",
 	"kustomize.targetNamespace":         "e2e/sources has the artifacts",
 	"healthChecks":                      "e2e has the health by expressions: one that is not Current would end Healthy",
-	"revision.hold":                     "e2e has the held revisions: the others are applied at once",
-	"revision.to":                       "e2e has the rollbacks: the manifest of the spec waits meanwhile",
 	"dependsOn":                         "e2e has the dependencies: one that is not Ready would have everything wait",
 }
 

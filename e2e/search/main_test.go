@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -20,6 +22,7 @@ import (
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
 var (
@@ -160,6 +163,19 @@ func (p *process) running() bool {
 	default:
 		return true
 	}
+}
+
+// rotateKey makes another key of digests the current one, beside the former ones. The operators that start next have it.
+func rotateKey(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := admin.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: seal.SecretName}, secret); err != nil {
+		return err
+	}
+	secret.Data["former-"+strconv.Itoa(len(secret.Data))], secret.Data["current"] = secret.Data["current"], seal.NewKey()
+	if err := admin.Update(ctx, secret); !apierrors.IsConflict(err) { // another plan rotates it
+		return err
+	}
+	return nil
 }
 
 // kills counts the kills of operators.

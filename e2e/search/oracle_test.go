@@ -55,6 +55,7 @@ func (r *run) wrong(ctx context.Context) iter.Seq[string] {
 		all := &v1alpha1.VidraResourceList{}
 		found, settled := r.wrongOwners(ctx, all)
 		found = append(append(found, r.wrongHistories(all.Items)...), r.wrongSync(ctx)...)
+		found = append(found, r.wrongExemptions(ctx)...)
 		for _, text := range found {
 			if !yield(text) {
 				return
@@ -87,12 +88,17 @@ func (r *run) wrongOwners(ctx context.Context, all *v1alpha1.VidraResourceList) 
 		}
 		all.Items = append(all.Items, *v)
 		c := ready(v)
-		settled = settled && c.Reason == v1alpha1.ReasonApplied
+		_, waits := r.waiting[name]
+		applied := c.Reason == v1alpha1.ReasonApplied || waits && c.Reason == v1alpha1.ReasonRevisionHeld
+		settled = settled && applied
 		if !suspended && !slices.Contains(r.reasons(s, contested), c.Reason) {
 			complain("%s: Ready is %s (%s), others: %v", name, c.Reason, c.Message, r.readiness(ctx))
 		}
-		if c.Reason == v1alpha1.ReasonApplied && s.Broken == "" {
+		if applied && s.Broken == "" {
 			wrong = append(wrong, r.wrongInventory(name, s, v)...)
+			wrong = append(wrong, r.wrongRevision(name, s, v)...)
+		}
+		if c.Reason == v1alpha1.ReasonApplied && s.Broken == "" {
 			wrong = append(wrong, r.wrongConditions(ctx, name, s, v)...)
 		}
 		if shards := s.shards(); !slices.Equal(v.Status.Shards, shards) {
@@ -132,7 +138,7 @@ func (r *run) wrongObject(ctx context.Context, o string, settled bool) (wrong []
 			complain("the object of another user was changed or deleted")
 		}
 	case len(wanted) == 0:
-		if exists && !r.unmanaged[o] && (!r.given[o] || kills.Load() == r.kills) && settled && o != "ConfigMap/foreign" {
+		if exists && !r.unmanaged[o] && (!r.given[o] || kills.Load() == r.kills) && settled && !r.awaitedNow()[o] && o != "ConfigMap/foreign" {
 			complain("%s is in no manifest, and exists since %s: labels %v, annotations %v, deleted %v",
 				o, u.GetCreationTimestamp().Format(time.TimeOnly), u.GetLabels(), u.GetAnnotations(), u.GetDeletionTimestamp())
 		}
@@ -153,6 +159,12 @@ func (r *run) wrongObject(ctx context.Context, o string, settled bool) (wrong []
 // reasons returns the reasons of Ready that the promises allow.
 func (r *run) reasons(s spec, disagree map[string]bool) []string {
 	allowed := []string{v1alpha1.ReasonApplied}
+	if w, waits := r.waiting[s.Name]; waits && w.Others["revision.to"] == nil {
+		if !maps.Equal(w.Objects, s.Objects) {
+			allowed = nil
+		}
+		allowed = append(allowed, v1alpha1.ReasonRevisionHeld)
+	}
 	if s.unreadable() {
 		return []string{v1alpha1.ReasonManifestInvalid}
 	}
@@ -164,7 +176,8 @@ func (r *run) reasons(s spec, disagree map[string]bool) []string {
 	}
 	for _, other := range r.owners {
 		// A removal waits for a manifest that cannot be read, for a minute, and for the objects of its own manifest.
-		if waits := other.unreadable() || other.Broken == "unknown-kind" || other.Broken == "refused"; waits && other.Name != s.Name {
+		_, held := r.waiting[other.Name]
+		if waits := held || other.unreadable() || other.Broken == "unknown-kind" || other.Broken == "refused"; waits && other.Name != s.Name {
 			allowed = append(allowed, v1alpha1.ReasonProgressing)
 		}
 	}

@@ -24,6 +24,8 @@ type step struct {
 	Edit        []edit `json:"edit,omitempty"`
 	// Kill is the kill of the operator before the step, and its start after it.
 	Kill bool `json:"kill,omitempty"`
+	// Rotate is a new key of digests meanwhile, beside the former ones.
+	Rotate bool `json:"rotate,omitempty"`
 	// Settle lets the operator finish before the next step.
 	Settle bool `json:"settle,omitempty"`
 }
@@ -74,16 +76,18 @@ var (
 		"short-interval", "bad-account", "two-parts-of-one-key", "bad-server", "field", // requests that the API server refuses
 	}
 	// edits has the edits of plans; "hold" adds a finalizer, which its controller removes from an object that is being deleted.
-	edits = []string{"hold", "change", "add", "remove", "delete", "unlabel", "annotate", "take-over", "replace"}
+	// "exempt" is a change under break-glass.
+	edits = []string{"hold", "change", "add", "remove", "delete", "unlabel", "annotate", "take-over", "replace", "exempt"}
 )
 
 // plans generates plans. The first step has VidraResources, so that each plan does something.
 func plans(t *rapid.T) plan {
 	n := rapid.IntRange(2, 7).Draw(t, "steps")
-	p, wanted := plan{}, map[string]map[string]int{}
+	p, wanted, last := plan{}, map[string]map[string]int{}, map[string]spec{}
 	for i := range n {
 		s := step{Kill: i > 0 && rapid.IntRange(0, 11).Draw(t, "kill") == 0, Settle: rapid.IntRange(0, 2).Draw(t, "settle") > 0}
-		kind := rapid.SampledFrom([]string{"apply", "apply", "move", "rename", "delete", "edit", "edit"}).Draw(t, "kind")
+		s.Rotate = s.Kill && rapid.Bool().Draw(t, "rotate")
+		kind := rapid.SampledFrom([]string{"apply", "apply", "move", "rename", "delete", "edit", "edit", "revision"}).Draw(t, "kind")
 		if len(wanted) == 0 {
 			kind = "apply"
 		}
@@ -129,6 +133,19 @@ func plans(t *rapid.T) plan {
 			s.Delete, s.Apply = []string{from}, []spec{{Name: to, Objects: objects, Suspend: rapid.IntRange(0, 2).Draw(t, "suspend") == 0}}
 		case "delete":
 			s.Delete = []string{rapid.SampledFrom(slices.Sorted(maps.Keys(wanted))).Draw(t, "name")}
+		case "revision": // one that is applied is held, or an earlier one is applied; then another one waits
+			held := last[rapid.SampledFrom(slices.Sorted(maps.Keys(last))).Draw(t, "name")].with("revision.hold", true)
+			if rapid.Bool().Draw(t, "back") {
+				held = held.with("revision.to", earlier)
+			}
+			p.Steps[len(p.Steps)-1].Settle = true
+			p.Steps = append(p.Steps, step{Apply: []spec{held}, Kill: s.Kill, Rotate: s.Rotate, Settle: true})
+			next := specs(t, held.Name).with("revision.hold", true)
+			next.Broken, s.Kill, s.Rotate = "", false, false
+			s.Apply = []spec{next}
+			for range rapid.IntRange(0, 2).Draw(t, "edits") {
+				s.Edit = append(s.Edit, edit{rapid.SampledFrom(pool).Draw(t, "object"), rapid.SampledFrom(edits).Draw(t, "how")})
+			}
 		case "edit":
 			for range rapid.IntRange(1, 3).Draw(t, "edits") {
 				s.Edit = append(s.Edit, edit{rapid.SampledFrom(pool).Draw(t, "object"), rapid.SampledFrom(edits).Draw(t, "how")})
@@ -136,10 +153,11 @@ func plans(t *rapid.T) plan {
 		}
 		for _, name := range s.Delete {
 			delete(wanted, name)
+			delete(last, name)
 		}
 		for _, a := range s.Apply {
 			if a.Broken == "" {
-				wanted[a.Name] = a.Objects
+				wanted[a.Name], last[a.Name] = a.Objects, a
 			}
 		}
 		p.Steps = append(p.Steps, s)
@@ -177,6 +195,24 @@ func specs(t *rapid.T, name string) spec {
 	withOthers(t, &s)
 	return s
 }
+
+// earlier is spec.revision.to of a plan: the first revision that is kept.
+const earlier = "earlier"
+
+// with returns a spec with another value of one of the other fields, or without it for nil.
+func (s spec) with(path string, value any) spec {
+	s.Others = maps.Clone(s.Others)
+	if delete(s.Others, path); value != nil {
+		if s.Others == nil {
+			s.Others = map[string]any{}
+		}
+		s.Others[path] = value
+	}
+	return s
+}
+
+// holds reports whether new revisions wait.
+func (s spec) holds() bool { return s.Others["revision.hold"] == true }
 
 // refused reports whether the API server refuses the request, so that nothing changes.
 func (s spec) refused() bool {

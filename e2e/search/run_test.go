@@ -83,6 +83,16 @@ type run struct {
 	slowed bool
 	// settled has the objects that one VidraResource wanted alone when all was quiet.
 	settled map[string]wish
+	// waiting has the specs whose manifests wait for a release, and revisions the objects of the applied revisions, by their numbers. awaited has the
+	// objects of waiting manifests when all was quiet.
+	waiting   map[string]spec
+	revisions map[string]map[int64]map[string]int
+	awaited   map[string]bool
+	// exempt has the exemptions of objects by break-glass, and reverted the edits that were reverted before their end.
+	exempt   map[string]*exemption
+	reverted []string
+	// edited has the objects that users edited since all was quiet.
+	edited map[string]bool
 	// publisher is the UID of the InfrahubSync of this run.
 	publisher atomic.Value
 	// word matches the names of this run.
@@ -192,6 +202,7 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
 		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, given: map[string]bool{}, contested: map[string]bool{}, shared: map[string]bool{},
 		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, leaving: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
+		waiting: map[string]spec{}, revisions: map[string]map[int64]map[string]int{}, awaited: map[string]bool{}, exempt: map[string]*exemption{}, edited: map[string]bool{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
 	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
@@ -230,9 +241,13 @@ func (r *run) step(ctx context.Context, s step) {
 		require.NoError(r, killOperators())
 		r.lost(ctx)
 	}
+	if s.Rotate {
+		require.NoError(r, rotateKey(ctx))
+	}
 	r.listAll(s)
 	if len(s.Delete)+len(s.Apply) > 0 { // the edits may be of objects that have no owner any more, or other values
 		clear(r.owed)
+		r.unexempt()
 	}
 	for _, name := range s.Delete {
 		r.delete(ctx, name, s.DeleteParts)
@@ -277,6 +292,8 @@ func (r *run) delete(ctx context.Context, name string, alsoParts bool) {
 	delete(r.leaving, name)
 	delete(r.owners, name)
 	delete(r.read, name)
+	delete(r.waiting, name)
+	delete(r.revisions, name)
 }
 
 // dropped notes the objects that left a manifest, perhaps while it was suspended, without being removed: by a policy, or because their removal waits for another
@@ -306,7 +323,8 @@ func (r *run) apply(ctx context.Context, s spec) {
 	if s.Synced || s.Published {
 		r.list(ctx, r.owners[s.Name], s)
 	}
-	v, err := r.write(ctx, s)
+	sent, s := r.revised(ctx, s)
+	v, err := r.write(ctx, sent)
 	if s.refused() {
 		require.True(r, apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err), "%s %s is refused by the API server: %v", s.Broken, s.Invalid, err)
 		return
@@ -314,6 +332,7 @@ func (r *run) apply(ctx context.Context, s spec) {
 	require.NoError(r, err, "%s", v.Name)
 	was := r.owners[s.Name]
 	r.owners[s.Name] = s
+	r.await(sent)
 	if s.Force {
 		delete(r.uids, typed)
 	}
@@ -374,6 +393,7 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 		r.forget() // what only this one wants, or wanted, goes with it
 		require.NoError(r, startOperators(ctx))
 		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, moveTimeout+patience, true, func(ctx context.Context) (bool, error) {
+			r.releaseHeld(ctx)
 			err := admin.Get(ctx, client.ObjectKeyFromObject(v), v)
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		}), "the deletion of %s ends: %v", v.Name, v.Status.Conditions)
@@ -496,7 +516,8 @@ func (r *run) forget() {
 		}
 	}
 	clear(r.offered)
-	maps.DeleteFunc(r.uids, func(o string, _ types.UID) bool { return len(wanted[o]) == 0 })
+	awaited := r.awaitedNow()
+	maps.DeleteFunc(r.uids, func(o string, _ types.UID) bool { return len(wanted[o]) == 0 && (!r.awaited[o] || !awaited[o]) })
 }
 
 // edit does what a user does to an object that exists.
@@ -509,7 +530,9 @@ func (r *run) edit(ctx context.Context, e edit) {
 		return
 	}
 	wasInOrder, at := r.inOrder(ctx, e.Object, u) || r.slowed && e.How == "change" && r.waits(ctx, e.Object, u), time.Now()
-	r.touched[e.Object] = true
+	stays := r.mayExempt(e.Object, wasInOrder)
+	r.touched[e.Object], r.edited[e.Object] = true, true
+	delete(r.exempt, e.Object)
 	patch := func(value any) {
 		fields := map[string]any{"metadata": map[string]any{"labels": map[string]any{"variant": value}}}
 		switch r.kindOf(e.Object) {
@@ -524,13 +547,20 @@ func (r *run) edit(ctx context.Context, e edit) {
 				fields = map[string]any{"rules": nil}
 			}
 		}
+		var until time.Time
+		if e.How == "exempt" {
+			until = exempt(fields)
+		}
 		r.merge(ctx, u, fields)
+		if e.How == "exempt" {
+			r.exempt[e.Object] = &exemption{until, content(u), stays}
+		}
 	}
 	switch e.How {
 	case "hold":
 		r.held[e.Object] = true
 		r.merge(ctx, u, map[string]any{"metadata": map[string]any{"finalizers": append(u.GetFinalizers(), hold)}})
-	case "change":
+	case "change", "exempt":
 		patch("ZWRpdGVk") // base64, for Secrets
 	case "remove":
 		patch(nil)
@@ -672,7 +702,10 @@ func (r *run) settle(ctx context.Context) {
 	maps.DeleteFunc(r.leaving, func(name string, _ map[string]bool) bool { // those of the others may wait for an object that is refused
 		return strings.HasPrefix(conditions[name], v1alpha1.ReasonApplied+":")
 	})
-	r.before, r.settled = r.wanted(), r.sole()
+	r.before, r.settled, r.awaited = r.wanted(), r.sole(), r.awaitedNow()
+	r.record(ctx)
+	clear(r.exempt)
+	clear(r.edited)
 	r.note(ctx)
 	if moved := r.moved(ctx); len(moved) > 0 {
 		r.broken([]string{fmt.Sprintf("deleted and created again: %v", moved)})
@@ -736,9 +769,11 @@ func (r *run) note(ctx context.Context) {
 
 // moved returns the objects that were wanted all the time and have another uid.
 func (r *run) moved(ctx context.Context) (found []string) {
+	awaited := r.awaitedNow()
 	for o, uid := range r.uids {
 		u := r.object(o, 0)
-		if admin.Get(ctx, client.ObjectKeyFromObject(u), u) == nil && u.GetUID() != uid {
+		err := admin.Get(ctx, client.ObjectKeyFromObject(u), u)
+		if gone := apierrors.IsNotFound(err) && awaited[o]; gone || err == nil && u.GetUID() != uid {
 			found = append(found, o)
 		}
 	}
@@ -749,6 +784,9 @@ func (r *run) moved(ctx context.Context) (found []string) {
 func (r *run) finish(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
 		s := r.owners[name]
+		if w, waits := r.waiting[name]; waits {
+			s = w.with("revision.hold", nil).with("revision.to", nil)
+		}
 		s.Broken, s.Suspend, s.Mode, s.NoEvents = "", false, "", false
 		r.apply(ctx, s)
 	}
@@ -890,6 +928,9 @@ func (r *run) isArchive(name string) bool {
 
 func ready(v *v1alpha1.VidraResource) metav1.Condition {
 	c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady)
+	if held := c != nil && v.Holds() && c.Reason == v1alpha1.ReasonRevisionHeld; held { // the observed generation is the one that is applied
+		return *c
+	}
 	if c == nil || c.ObservedGeneration != v.Generation || v.Status.ObservedGeneration != v.Generation {
 		return metav1.Condition{Reason: "none for this generation"}
 	}
