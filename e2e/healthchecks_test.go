@@ -72,6 +72,9 @@ func TestHealthChecks(t *testing.T) {
 	setChecks(t, ns, wrong)
 	awaitNotReady(t, ns, v1alpha1.ReasonHealthCheckInvalid, "spec.healthChecks[0]", "failed: character", "Correct the expression")
 	awaitEvent(t, v, "Warning", "HealthCheckInvalid", "Check", "spec.healthChecks[0]")
+	wrong[0].Failed = "[?status.conditions].size() > 0"
+	setChecks(t, ns, wrong)
+	awaitNotReady(t, ns, v1alpha1.ReasonHealthCheckInvalid, "failed: the expression cannot be compiled")
 	setChecks(t, ns, checksOf(crd))
 	awaitNotReady(t, ns, v1alpha1.ReasonUnhealthy)
 	setConditionOf(t, thing, "Available", metav1.ConditionTrue, "")

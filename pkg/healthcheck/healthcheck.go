@@ -167,7 +167,13 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 var typeNames = []string{"bool", "bytes", "double", "dyn", "google", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"}
 
 // program compiles an expression. Each identifier in it may be a field of the object, as kinds have any.
-func program(text string) (cel.Program, error) {
+func program(text string) (compiled cel.Program, err error) {
+	// The checker panics for some expressions. One VidraResource must not take a worker of the operator each time.
+	defer func() {
+		if recover() != nil {
+			compiled, err = nil, errors.New("the expression cannot be compiled: make it simpler")
+		}
+	}()
 	copies := 0
 	for _, macro := range copying {
 		copies += strings.Count(text, macro)
