@@ -22,8 +22,11 @@ type meter struct{}
 // CallCost implements interpreter.ActualCostEstimator. A comparison reads all of its arguments, a list grows by the shorter one of two, and
 // other functions read texts alone.
 func (meter) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
-	if function == counted {
+	switch function {
+	case counted:
 		return new(uint64(stepCost))
+	case untyped:
+		return new(uint64(1))
 	}
 	if _, isFree := rooms[function]; isFree {
 		return new(uint64)
@@ -68,10 +71,11 @@ var (
 )
 
 // counted is a function with its argument as the result, and stepCost the cost of its call. count has each step of a macro call it: other parts of a step
-// may be free, and cel-go searches the values of all steps before.
+// may be free, and cel-go searches the values of all steps before. untyped has its argument as the result, too, as a value of any type.
 const (
 	counted  = "@counted"
 	stepCost = 5
+	untyped  = "@untyped"
 )
 
 // count has a comprehension, which a macro became, call counted in the condition of each step. id is an unused ID.
@@ -79,6 +83,36 @@ func count(e ast.Expr, id int64) {
 	c, factory := e.AsComprehension(), ast.NewExprFactory()
 	e.SetKindCase(factory.NewComprehensionTwoVar(e.ID(), c.IterRange(), c.IterVar(), c.IterVar2(), c.AccuVar(), c.AccuInit(),
 		factory.NewCall(id, counted, c.LoopCondition()), c.LoopStep(), c.Result()))
+}
+
+// withoutTypes has a list or a map hide the types of its parts. Otherwise a chain of macros doubles the type of its result with each map that has a value as
+// a key and as its value, and the checker reads the whole type at each step. id is an unused ID; it returns the next one.
+func withoutTypes(e ast.Expr, id int64) int64 {
+	factory := ast.NewExprFactory()
+	hidden := func(part ast.Expr, optional bool) ast.Expr {
+		if optional { // its type shows that
+			return part
+		}
+		id++
+		return factory.NewCall(id-1, untyped, part)
+	}
+	switch {
+	case isConstant(e):
+	case e.Kind() == ast.ListKind:
+		items := slices.Clone(e.AsList().Elements())
+		for i := range items {
+			items[i] = hidden(items[i], slices.Contains(e.AsList().OptionalIndices(), int32(i)))
+		}
+		e.SetKindCase(factory.NewList(e.ID(), items, e.AsList().OptionalIndices()))
+	default:
+		entries := slices.Clone(e.AsMap().Entries())
+		for i := range entries {
+			entry := entries[i].AsMapEntry()
+			entries[i] = factory.NewMapEntry(entries[i].ID(), hidden(entry.Key(), false), hidden(entry.Value(), entry.IsOptional()), entry.IsOptional())
+		}
+		e.SetKindCase(factory.NewMap(e.ID(), entries))
+	}
+	return id
 }
 
 // The bounded functions have their argument as the result, and end an evaluation in which that costs too much. bound has calls ask them first: the cost of a
@@ -94,16 +128,20 @@ const (
 // rooms are the limits of the arguments of these functions: of a value to compare, of a text that a regular expression reads, and of a text and the
 // part that is searched in it.
 var rooms = map[string]int{
-	counted: 0, bounded: room, boundedList: room, boundedMatched: 10 * room / maxInstructions, boundedText: maxText + 2, boundedPart: 10 * room / maxText,
+	bounded: room, boundedList: room, boundedMatched: 10 * room / maxInstructions, boundedText: maxText + 2, boundedPart: 10 * room / maxText,
 }
 
-// boundedFunctions declare counted and the bounded functions.
+// boundedFunctions declare counted, untyped and the bounded functions.
 func boundedFunctions() []cel.EnvOption {
-	var functions []cel.EnvOption
+	itself := cel.UnaryBinding(func(value ref.Val) ref.Val { return value })
+	functions := []cel.EnvOption{
+		cel.Function(counted, cel.Overload(counted, []*cel.Type{cel.BoolType}, cel.BoolType, itself)),
+		cel.Function(untyped, cel.Overload(untyped, []*cel.Type{cel.DynType}, cel.DynType, itself)),
+	}
 	for name, limit := range rooms {
 		functions = append(functions, cel.Function(name, cel.Overload(name, []*cel.Type{cel.TypeParamType("A")}, cel.TypeParamType("A"),
 			cel.UnaryBinding(func(value ref.Val) ref.Val {
-				if _, isMap := value.(traits.Mapper); isMap && name == boundedList || name == counted || spend(limit, value) > 0 {
+				if _, isMap := value.(traits.Mapper); isMap && name == boundedList || spend(limit, value) > 0 {
 					return value
 				}
 				panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: "cost limit exceeded"})

@@ -35,3 +35,25 @@ func TestEvaluationTime(t *testing.T) {
 		})
 	}
 }
+
+// TestCompilationTime bounds the processor time of the compilation of an expression by its length.
+func TestCompilationTime(t *testing.T) {
+	compile := func(text string) time.Duration {
+		return fixture.ProcessorTime(t, func() { require.NoError(t, Compile([]v1alpha1.HealthCheck{check(text, "", "")}, nil).Err()) })
+	}
+	compile("true") // the environment is made once
+	usual := compile("true" + strings.Repeat(" && status.a1", 78))
+	for name, text := range map[string]string{
+		"DoubledTypes": "[0]" + strings.Repeat(".map(x,{x:x})", 14) + ".size() > 0",
+		"NestedMaps":   strings.Repeat("{1:", 150) + "1" + strings.Repeat("}", 150) + ".size() > 0",
+		"NestedLists":  strings.Repeat("[", 200) + strings.Repeat("]", 200) + ".size() > 0",
+		"NestedSteps":  strings.Repeat("a.exists_one(x,", 60) + "true" + strings.Repeat(")", 60),
+		"MappedSteps":  "[0]" + strings.Repeat(".map(x,[x])", 60) + ".size() > 0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			took := compile(text)
+			t.Log(took, usual)
+			require.Less(t, took, 60*usual)
+		})
+	}
+}

@@ -205,6 +205,8 @@ func program(text string) (compiled cel.Program, err error) {
 		case ast.ComprehensionKind:
 			count(e, id)
 			id++
+		case ast.ListKind, ast.MapKind:
+			id = withoutTypes(e, id)
 		default:
 		}
 	}))

@@ -72,6 +72,8 @@ func TestEvaluate(t *testing.T) {
 		"Nested":         {"A comparison of lists that share their items ends before its work.", check("[0]"+strings.Repeat(".map(x, [x, x])", 26)+".all(x, x == x)", "", ""), "", status.UnknownStatus, "healthChecks.current costs too much for this object: make the expression simpler"},
 		"NestedMaps":     {"So does one of maps and optional values.", check("[dyn(0)]"+strings.Repeat(".map(x, {1: dyn([x]), 2: dyn(optional.of(x))})", 24)+".all(x, x != x)", "", ""), "", status.UnknownStatus, "healthChecks.current costs too much for this object: make the expression simpler"},
 		"NestedItems":    {"So does a search in them.", check("[dyn(0)]"+strings.Repeat(".map(x, dyn([x, x]))", 26)+".all(x, x in [x, x])", "", ""), "", status.UnknownStatus, "healthChecks.current costs too much for this object: make the expression simpler"},
+		"Literals":       {"Lists and maps have parts of any types, and optional ones.", check("[status.a, 1, size('ab'), ?status.?o].size() == 3 && {'a': status.a, 'b': 2, ?'c': status.?o}.b == 2 && [1, size('ab')] == [1, 2] && 2 in [1, size('ab')]", "", ""), "status: {a: x}", status.CurrentStatus, ""},
+		"BytesAsKeys":    {"They cannot be keys.", check("{b'a': 1}.size() == 1", "", ""), "", status.InProgressStatus, "healthChecks.current has no result: internal error: runtime error: hash of unhashable type types.Bytes"},
 		"Members":        {"Small values are compared as before.", check("status.a == status.b && status.a != status.c && status.o in status.a && status.o in ['x'] && {'a': optional.of(1)} == {'a': optional.of(1)}", "", ""), "status: {a: [x, {y: 1}], b: [x, {y: 1.0}], c: [x], o: x}", status.CurrentStatus, ""},
 	}
 	for name, tc := range cases {
