@@ -207,6 +207,8 @@ func program(text string) (compiled cel.Program, err error) {
 			id++
 		case ast.ListKind, ast.MapKind:
 			id = withoutTypes(e, id)
+		case ast.StructKind: // it converts whole values, whatever that costs
+			unbounded = cmp.Or(unbounded, fmt.Errorf("%s{} is not available: remove it", e.AsStruct().TypeName()))
 		default:
 		}
 	}))
