@@ -70,6 +70,10 @@ func TestParseWithstandsAliasesAndNesting(t *testing.T) {
 // TestParseIsLinear reads texts of the full size. Work that grew with the square
 // of the size would take many minutes.
 func TestParseIsLinear(t *testing.T) {
+	var directives strings.Builder
+	for i := 0; directives.Len() < DefaultMaxBytes-100; i++ {
+		fmt.Fprintf(&directives, "%%TAG !a%d! tag:a,2000:\n", i)
+	}
 	cases := map[string]struct {
 		reason string
 		text   string
@@ -81,6 +85,7 @@ func TestParseIsLinear(t *testing.T) {
 		"ManyJSONComments": {"also with comments in between", strings.Repeat("{}#\n", DefaultMaxBytes/4), "has no"},
 		"ManyComments":     {"comments are many", strings.Repeat("#\n", DefaultMaxBytes/2), ""},
 		"ManyScalars":      {"values are many", "a: [" + strings.Repeat("a,", DefaultMaxBytes/2-4) + "]", "more than 100000 values"},
+		"ManyDirectives":   {"directives are many, and each has another name", directives.String() + "---\na: 1", "more than 16 directives"},
 		"LongLine":         {"a line is long", "a: " + strings.Repeat("a", DefaultMaxBytes-3), "has no"},
 	}
 	for name, tc := range cases {

@@ -55,6 +55,9 @@ func parseYAML(d document) (root *yaml.Node, fault *Error) {
 		}
 	}()
 
+	if directives(d.text) > maxDirectives {
+		return nil, faultf(d.line, "has more than %d directives (%%TAG): remove those it does not need", maxDirectives)
+	}
 	dec := yaml.NewDecoder(strings.NewReader(d.text))
 	var doc, next yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
@@ -71,6 +74,22 @@ func parseYAML(d document) (root *yaml.Node, fault *Error) {
 	}
 	shiftLines(&doc, d.line-1)
 	return doc.Content[0], nil
+}
+
+// maxDirectives is how many directives a document has at most: the parser compares each one, and each tag, with all of them.
+const maxDirectives = 16
+
+// directives returns how many directives a document begins with.
+func directives(text string) (count int) {
+	for _, line := range lines(text) {
+		switch {
+		case strings.HasPrefix(line, "%"):
+			count++
+		case !isBlank(line):
+			return count
+		}
+	}
+	return count
 }
 
 // shiftLines turns the line numbers of a document into line numbers of the manifest.
