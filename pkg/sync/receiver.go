@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/clients"
 )
 
 const (
@@ -41,7 +41,7 @@ const (
 	// ids that are remembered within it.
 	webhookWindow = 5 * time.Minute
 	maxReplays    = 20_000
-	// webhooksPerSecond and webhookBurst bound the webhooks that are read, and webhooksAtATime those at a time.
+	// webhooksPerSecond and webhookBurst bound the webhooks of one client that are read, and webhooksAtATime those of all at a time.
 	webhooksPerSecond, webhookBurst, webhooksAtATime = 50, 500, 32
 	// requestGap is the least time between two requests for syncs.
 	requestGap = 500 * time.Millisecond
@@ -78,8 +78,7 @@ type Receiver struct {
 	// Now is time.Now, except in tests.
 	Now func() time.Time
 
-	limiter *rate.Limiter
-	slots   *semaphore.Weighted
+	senders clients.Limiter
 	wake    chan struct{}
 
 	received received
@@ -126,7 +125,8 @@ func (r *Receiver) Start(ctx context.Context) error {
 
 // prepare sets the missing parts of a new Receiver.
 func (r *Receiver) prepare() {
-	r.limiter, r.slots, r.wake = rate.NewLimiter(webhooksPerSecond, webhookBurst), semaphore.NewWeighted(webhooksAtATime), make(chan struct{}, 1)
+	r.senders.PerSecond, r.senders.Burst, r.senders.AtATime = webhooksPerSecond, webhookBurst, webhooksAtATime
+	r.wake = make(chan struct{}, 1)
 	r.received.seen, r.received.branches = map[string]time.Time{}, map[string]bool{}
 	if r.Now == nil {
 		r.Now = time.Now
@@ -150,11 +150,13 @@ func (r *Receiver) receive(w http.ResponseWriter, request *http.Request) (outcom
 		return webhookInvalid, http.StatusMethodNotAllowed
 	case request.ContentLength > maxWebhook:
 		return webhookLimited, http.StatusRequestEntityTooLarge
-	case !r.limiter.Allow(), !r.slots.TryAcquire(1):
+	}
+	leave, ok := r.senders.Enter(request.RemoteAddr)
+	if !ok {
 		w.Header().Set("Retry-After", "1")
 		return webhookLimited, http.StatusTooManyRequests
 	}
-	defer r.slots.Release(1)
+	defer leave()
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxWebhook))
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return webhookLimited, http.StatusRequestEntityTooLarge

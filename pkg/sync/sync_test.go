@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -45,7 +46,7 @@ import (
 // TestImports: this package and the client import nothing of the engine, and no package of the engine imports them.
 func TestImports(t *testing.T) {
 	const module = "github.com/vidra-operator/vidra/"
-	allowed := map[string]bool{"pkg/api/v1alpha1": true, "pkg/events": true, "pkg/internal/display": true, "pkg/manifest": true, "pkg/ownership": true, "pkg/parts": true, "pkg/source/archive": true, "pkg/source/infrahub": true}
+	allowed := map[string]bool{"pkg/api/v1alpha1": true, "pkg/events": true, "pkg/internal/clients": true, "pkg/internal/display": true, "pkg/manifest": true, "pkg/ownership": true, "pkg/parts": true, "pkg/source/archive": true, "pkg/source/infrahub": true}
 	ours := map[string]bool{"sync": true, filepath.Join("source", "infrahub"): true}
 	require.NoError(t, filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -862,4 +863,37 @@ func TestRemovalsWaitDuringProblems(t *testing.T) {
 	is := &v1alpha1.InfrahubSync{Status: v1alpha1.InfrahubSyncStatus{PendingRemovals: asked}}
 	problems := artifactResults{problems: []v1alpha1.ArtifactProblem{{ID: "1", Reason: v1alpha1.ArtifactUnavailable}}}
 	require.Nil(t, conclude(is, result{answered: true, artifacts: problems}, time.Time{}).PendingRemovals, "VidraResources are compared with the artifacts, whatever their problems")
+}
+
+// TestFloodOfWebhooks: a client without the key leaves room to others, whether it sends quickly or slowly.
+func TestFloodOfWebhooks(t *testing.T) {
+	r := &Receiver{Metrics: NewMetrics(), KeyFile: filepath.Join(t.TempDir(), "keys")}
+	require.NoError(t, os.WriteFile(r.KeyFile, []byte("a key of webhooks"), 0o600))
+	r.prepare()
+	answer := func(address string, body io.Reader) int {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, WebhookPath, body)
+		request.RemoteAddr = address
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, request)
+		return w.Code
+	}
+	const hostile, infrahub = "10.0.0.1:1000", "10.0.0.2:1000"
+	slow, end := io.Pipe()
+	ended := make(chan int)
+	for range webhooksAtATime {
+		go func() { ended <- answer(hostile, slow) }()
+	}
+	for range webhooksAtATime / 2 {
+		require.Equal(t, http.StatusTooManyRequests, <-ended, "the others wait for their bodies")
+	}
+	require.Equal(t, http.StatusUnauthorized, answer(infrahub, strings.NewReader("{}")), "a request of another client is read")
+	require.NoError(t, end.Close())
+	for range webhooksAtATime / 2 {
+		require.Equal(t, http.StatusUnauthorized, <-ended)
+	}
+	for range webhookBurst {
+		answer(hostile, strings.NewReader("{}"))
+	}
+	require.Equal(t, http.StatusTooManyRequests, answer(hostile, strings.NewReader("{}")))
+	require.Equal(t, http.StatusUnauthorized, answer(infrahub, strings.NewReader("{}")))
 }

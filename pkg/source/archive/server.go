@@ -4,25 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"path"
 	"regexp"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vidra-operator/vidra/pkg/internal/clients"
 )
 
 const (
-	// perSecond and burst bound the requests of one client, by its address; maxClients clients are known. Each request reads the API server.
-	perSecond, burst, maxClients = 10, 50, 1000
-	// reading and writing bound the archives that are read, and that are sent to clients, at a time; writeTimeout bounds the time of the latter. A client takes
-	// at most as many places of writing as it leaves, so that each further one that does not read finds half of the rest.
+	// perSecond and burst bound the requests of one client. Each request reads the API server.
+	perSecond, burst = 10, 50
+	// reading and writing bound the archives that are read, and that are sent to clients, at a time; writeTimeout bounds the time of the latter.
 	reading, writing = 4, 16
 	writeTimeout     = 10 * time.Second
 	// folder is the first part of the paths.
@@ -37,18 +35,7 @@ type Server struct {
 	Log     logr.Logger
 
 	reading chan struct{}
-
-	// mu guards the fields below, and the clients.
-	mu sync.Mutex
-	// sending is how many archives are sent at present.
-	sending int
-	clients map[string]*client
-}
-
-// client is a client, by its address.
-type client struct {
-	limiter *rate.Limiter
-	sending int
+	sending clients.Limiter
 }
 
 // PathOf returns the path of an archive at a Server, without a slash before it.
@@ -85,33 +72,8 @@ func (s *Server) Start(ctx context.Context) error {
 }
 
 func (s *Server) prepare() {
-	s.reading, s.clients = make(chan struct{}, reading), map[string]*client{}
-}
-
-// enter takes a place for the answer to one more request of a client, if one is free. leave releases it.
-func (s *Server) enter(address string) (leave func(), ok bool) {
-	host, _, _ := net.SplitHostPort(address)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	from := s.clients[host]
-	if from == nil {
-		if len(s.clients) >= maxClients { // those that are left begin anew
-			maps.DeleteFunc(s.clients, func(_ string, other *client) bool { return other.sending == 0 })
-		}
-		from = &client{limiter: rate.NewLimiter(perSecond, burst)}
-		s.clients[host] = from
-	}
-	if !from.limiter.Allow() || from.sending >= writing-s.sending {
-		return nil, false
-	}
-	from.sending++
-	s.sending++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		from.sending--
-		s.sending--
-	}, true
+	s.reading = make(chan struct{}, reading)
+	s.sending.PerSecond, s.sending.Burst, s.sending.AtATime = perSecond, burst, writing
 }
 
 // load reads an archive.
@@ -137,7 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	leave, ok := s.enter(request.RemoteAddr)
+	leave, ok := s.sending.Enter(request.RemoteAddr)
 	if !ok {
 		busy(w)
 		return

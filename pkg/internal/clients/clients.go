@@ -1,0 +1,62 @@
+// Package clients bounds the work of a server for each of its clients.
+package clients
+
+import (
+	"maps"
+	"net"
+	"sync"
+
+	"golang.org/x/time/rate"
+)
+
+// maxClients is the number of known clients.
+const maxClients = 1000
+
+// Limiter bounds the requests of each client, by its address, and all requests at a time. A client takes at most as many places as it leaves, so that each
+// further slow one finds half of the rest. It is safe for concurrent use.
+type Limiter struct {
+	// PerSecond and Burst are the limit of a client, and AtATime the number of places.
+	PerSecond      rate.Limit
+	Burst, AtATime int
+
+	// mu guards the fields below, and the clients.
+	mu sync.Mutex
+	// taken is the number of places in use.
+	taken   int
+	clients map[string]*client
+}
+
+// client is a client, by its address.
+type client struct {
+	limiter *rate.Limiter
+	taken   int
+}
+
+// Enter takes a place for a request from an address, if the client has one left. leave gives it back.
+func (l *Limiter) Enter(address string) (leave func(), ok bool) {
+	host, _, _ := net.SplitHostPort(address)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := l.clients[host]
+	if from == nil {
+		if len(l.clients) >= maxClients { // those that are left begin anew
+			maps.DeleteFunc(l.clients, func(_ string, other *client) bool { return other.taken == 0 })
+		}
+		if l.clients == nil {
+			l.clients = map[string]*client{}
+		}
+		from = &client{limiter: rate.NewLimiter(l.PerSecond, l.Burst)}
+		l.clients[host] = from
+	}
+	if !from.limiter.Allow() || from.taken >= l.AtATime-l.taken {
+		return nil, false
+	}
+	from.taken++
+	l.taken++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		from.taken--
+		l.taken--
+	}, true
+}
