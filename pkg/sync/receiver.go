@@ -115,7 +115,7 @@ func (r *Receiver) Start(ctx context.Context) error {
 		defer cancel()
 		_ = server.Shutdown(stopping) // what takes longer is cut off
 	})
-	err = server.Serve(listener)
+	err = server.Serve(clients.Listener(listener))
 	working.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

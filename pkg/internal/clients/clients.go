@@ -60,3 +60,43 @@ func (l *Limiter) Enter(address string) (leave func(), ok bool) {
 		l.taken--
 	}, true
 }
+
+// maxConnections is the number of connections of a Listener. One without a request takes about 20 KiB of memory, and one with a header up to 16 KiB more.
+const maxConnections = 512
+
+// Listener returns a listener that closes the connections beyond the bound of their client: a client may keep as many open as it has ports.
+func Listener(inner net.Listener) net.Listener {
+	return &listener{Listener: inner, open: Limiter{PerSecond: rate.Inf, AtATime: maxConnections}}
+}
+
+type listener struct {
+	net.Listener
+
+	open Limiter
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if leave, ok := l.open.Enter(accepted.RemoteAddr().String()); ok {
+			return &connection{accepted, sync.OnceFunc(leave)}, nil
+		}
+		_ = accepted.Close() // its client sees that
+	}
+}
+
+type connection struct {
+	net.Conn
+
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}

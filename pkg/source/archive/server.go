@@ -65,7 +65,7 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 	defer stopped()
 	s.Log.Info("Serves published artifacts", "address", listener.Addr().String())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(clients.Listener(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve published artifacts: %w", err)
 	}
 	return nil
