@@ -290,6 +290,23 @@ func TestRetryAfter(t *testing.T) {
 	require.GreaterOrEqual(t, sent[1].Time.Sub(sent[0].Time), wait)
 }
 
+// TestRetryAfterOfAFormerServer: an InfrahubSync whose spec names another server, or that is suspended, waits for none that asked for an hour.
+func TestRetryAfterOfAFormerServer(t *testing.T) {
+	t.Parallel()
+	l, other := newLab(t, standin.Options{}), newLab(t, standin.Options{})
+	l.credentials(nil)
+	other.credentials(nil)
+	other.Set(other.artifact("a", "hello"))
+	l.Instead(always("/api/query", http.StatusTooManyRequests, http.Header{"Retry-After": {"3600"}}, ""))
+	is := l.sync()
+	l.await(v1alpha1.SyncReasonRateLimited)
+	require.NoError(t, cluster.MergePatch(is, `{"spec":{"suspend":true}}`))
+	l.await(v1alpha1.SyncReasonSuspended)
+	require.NoError(t, cluster.MergePatch(is, `{"spec":{"suspend":false,"source":{"infrahubAPIURL":%q}}}`, other.url))
+	l.await(v1alpha1.SyncReasonSynced)
+	require.Len(t, l.Requests("/api/query/"), 1)
+}
+
 // TestRemovals has the rules of deletions: an empty answer, more than half, a confirmation of exactly these, and prune: Confirm.
 func TestRemovals(t *testing.T) {
 	t.Parallel()

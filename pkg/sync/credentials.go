@@ -109,10 +109,15 @@ func (s *servers) retain(used map[*server]bool) {
 	}
 }
 
+// serverOf returns the URL of the server of an InfrahubSync.
+func serverOf(is *v1alpha1.InfrahubSync) string {
+	return strings.TrimSuffix(is.Spec.Source.InfrahubAPIURL, "/")
+}
+
 // server returns the server of an InfrahubSync. It reads the Secret with the credentials if its last read is older than credentialsAge,
 // or if the server refused them.
 func (r *Reconciler) server(ctx context.Context, is *v1alpha1.InfrahubSync, s *session) (*server, error) {
-	to := strings.TrimSuffix(is.Spec.Source.InfrahubAPIURL, "/")
+	to := serverOf(is)
 	if s.server != nil && s.server.key.url == to {
 		s.server.mu.Lock()
 		fresh := time.Since(s.server.checked) < credentialsAge

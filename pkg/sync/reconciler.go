@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !s.due(is, now) {
 		return ctrl.Result{RequeueAfter: s.next.Sub(now)}, nil
 	}
-	if wait := s.waits(now); wait > 0 {
+	if wait := s.waits(is, now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	s.results.takeDirty()

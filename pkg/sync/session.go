@@ -218,10 +218,10 @@ func (s *session) due(is *v1alpha1.InfrahubSync, now time.Time) bool {
 		s.last.confirmation != is.Annotations[v1alpha1.ConfirmRemovalAnnotation]
 }
 
-// waits returns how long a sync that is due has to wait: until minGap after the last one, and as the server asked.
-func (s *session) waits(now time.Time) time.Duration {
+// waits returns how long a sync that is due has to wait: until minGap after the last one, and as the server in the spec asked.
+func (s *session) waits(is *v1alpha1.InfrahubSync, now time.Time) time.Duration {
 	wait := minGap - now.Sub(s.last.started)
-	if s.server != nil {
+	if s.server != nil && s.server.key.url == serverOf(is) && !is.Spec.Suspend {
 		wait = max(wait, s.server.waits(now))
 	}
 	return wait

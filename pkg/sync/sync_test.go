@@ -692,6 +692,32 @@ func TestSessions(t *testing.T) {
 	require.Nil(t, r.sessionOf(owner("2")))
 }
 
+// TestWaitsForItsServer: an InfrahubSync waits as long as its server asks, and for no server that its spec names no more.
+func TestWaitsForItsServer(t *testing.T) {
+	now := time.Now()
+	busy := &server{key: serverKey{url: "https://busy.example.com"}, notBefore: now.Add(time.Hour)}
+	for name, tc := range map[string]struct {
+		reason string
+		url    string
+		// suspended is spec.suspend.
+		suspended bool
+		want      time.Duration
+	}{
+		"its server":            {reason: "it asks for an hour", url: "https://busy.example.com", want: time.Hour},
+		"its URL with a slash":  {reason: "it is the same one", url: "https://busy.example.com/", want: time.Hour},
+		"another server":        {reason: "that one asks for nothing", url: "https://idle.example.com"},
+		"a suspended one":       {reason: "it sends no request", url: "https://busy.example.com", suspended: true},
+		"a path of that server": {reason: "it may be another one", url: "https://busy.example.com/infrahub"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession("1")
+			s.server, s.last.started = busy, now.Add(-minGap)
+			is := &v1alpha1.InfrahubSync{Spec: v1alpha1.InfrahubSyncSpec{Source: v1alpha1.InfrahubSyncSource{InfrahubAPIURL: tc.url}, Suspend: tc.suspended}}
+			require.Equal(t, tc.want, max(0, s.waits(is, now)), tc.reason)
+		})
+	}
+}
+
 // TestSecretsInOrder: of several Secrets with credentials, one in the namespace of the operator counts, else the oldest one.
 func TestSecretsInOrder(t *testing.T) {
 	secret := func(namespace, name string, second int) corev1.Secret {
