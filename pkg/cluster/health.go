@@ -47,7 +47,7 @@ type outage struct {
 	cancelProbes context.CancelFunc
 	// wake holds a token when the next probe is to be sent at once.
 	wake parallel.Signal
-	// holdUntil is the time before which no probe is sent and nothing ends the outage; zero
+	// holdUntil is the time before which no probe is sent and only new credentials end the outage; zero
 	// if probes are sent at once.
 	holdUntil time.Time
 }
@@ -74,7 +74,8 @@ func (h *health) failed(f *failure) {
 func (h *health) beginLocked(o *outage) {
 	ctx, over := context.WithCancel(h.ctx)
 	o.cancelProbes, h.outage = over, o
-	h.running.Go(func() { h.probeUntilOver(ctx, o) })
+	hold := time.Until(o.holdUntil)
+	h.running.Go(func() { h.probeUntilOver(ctx, o, hold) })
 }
 
 // limitExceeded records an answer that exceeded a limit. The API server is unreachable at once,
@@ -175,13 +176,14 @@ func (h *health) endLocked() bool {
 	return o.confirmed
 }
 
-// retryNow probes at once during an outage, because something changed that may end it.
+// retryNow probes at once during an outage, also during a hold, because something changed that may end it.
 func (h *health) retryNow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.outage == nil {
 		return
 	}
+	h.outage.holdUntil = time.Time{}
 	h.outage.wake.Send()
 }
 
@@ -218,14 +220,15 @@ func (h *health) stop() {
 	h.running.Wait()
 }
 
-// probeUntilOver sends probes, at once and then with a growing backoff, until ctx ends.
-func (h *health) probeUntilOver(ctx context.Context, o *outage) {
+// probeUntilOver sends probes, after a hold if there is one, and then with a growing backoff, until ctx ends.
+func (h *health) probeUntilOver(ctx context.Context, o *outage, hold time.Duration) {
 	backoff := h.limits.backoff
-	if !o.holdUntil.IsZero() {
+	if hold > 0 {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Until(o.holdUntil)):
+		case <-time.After(hold):
+		case <-o.wake:
 		}
 	}
 	for {

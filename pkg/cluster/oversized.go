@@ -39,6 +39,13 @@ func (o *oversized) add(path string, l *limits) {
 	o.paths[path] = p
 }
 
+// forget has requests for all paths sent again.
+func (o *oversized) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.paths = nil
+}
+
 // of returns the error of requests for a path; nil if they may be sent.
 func (o *oversized) of(path string) error {
 	o.mu.Lock()

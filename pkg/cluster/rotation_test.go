@@ -145,3 +145,31 @@ func TestNewCredentialsEndAnOutage(t *testing.T) {
 	awaitReachable(t, c)
 	require.Greater(t, o.times(), told)
 }
+
+// TestNewCredentialsEndAHold: they lead to another server, perhaps, than the one that had sent too much.
+func TestNewCredentialsEndAHold(t *testing.T) {
+	t.Parallel()
+	server := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer new" {
+			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+			return
+		}
+		answer(w)
+	})
+	secrets := &secretsOf{}
+	secrets.put("s", kubeconfigFor(t, server, "", "old"))
+	d, _ := newDestinations(t, secrets)
+	d.limits.hold, d.limits.maxHold = time.Hour, time.Hour
+	c, err := d.Get(server.URL)
+	require.NoError(t, err)
+	awaitReachable(t, c)
+	const path = "/api/v1/configmaps"
+	c.remote.bounds.oversized.add(path, &d.limits)
+	require.Error(t, get(t, c.Dynamic()))
+	require.ErrorContains(t, c.Unreachable(), errNotJSON.Error())
+
+	secrets.put("s", kubeconfigFor(t, server, "", "new"))
+	awaitReachable(t, c)
+	require.NoError(t, get(t, c.Dynamic()))
+	require.NoError(t, c.remote.bounds.oversized.of(path))
+}

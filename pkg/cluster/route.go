@@ -40,6 +40,7 @@ func (r *remote) setRoute(a *access, err error) http.RoundTripper {
 		r.log.Info("Destination cannot be used", "reason", next.err.Error())
 	} else {
 		r.notify.credentialsChanged()
+		r.bounds.oversized.forget()
 		r.health.retryNow()
 		r.log.Info("Destination has new credentials", "secret", a.secret)
 	}
