@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -133,6 +134,7 @@ func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 	if p.plan.VR.DeletionTimestamp.IsZero() {
 		return nil, time.Time{}
 	}
+	p.state.deletion.ordered = cmp.Or(p.state.deletion.ordered, p.plan.Now)
 	var list v1alpha1.VidraResourceList
 	if err := p.reconciler.Clients.Client.List(ctx, &list, client.MatchingFields{dependsOnField: p.plan.VR.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return &object.Failure{Reason: v1alpha1.ReasonDeleting, Message: "it is not known which VidraResources depend on it: " + err.Error()}, p.plan.Now.Add(time.Second)
@@ -145,7 +147,7 @@ func (p *pass) dependents(ctx context.Context) (*object.Failure, time.Time) {
 		if !dependent.DeletionTimestamp.IsZero() {
 			limit, state = dependentsLimit, "it is being deleted"
 		}
-		until := p.state.deletion.seen.Add(limit) // the operator may have been down since the deletion, and its clock is another one
+		until := p.state.deletion.ordered.Add(limit) // the operator may have been down since the deletion, and its clock is another one
 		if dependent.Name == p.plan.VR.Name || needs[dependent.Name] || !p.plan.Now.Before(until) {
 			continue
 		}

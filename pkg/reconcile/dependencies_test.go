@@ -1,12 +1,15 @@
 package reconcile
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -70,7 +73,6 @@ func TestDependentsAfterAnOutage(t *testing.T) {
 			vr := l.get(t)
 			vr.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
 			p := l.passOn(faulty, vr, newOwnerState(vr, seal.Keys{}), nil)
-			p.uninstalling(t.Context())
 			why, until := p.dependents(t.Context())
 			require.NotNil(t, why)
 			require.Equal(t, p.plan.Now.Add(tc.limit), until)
@@ -79,4 +81,38 @@ func TestDependentsAfterAnOutage(t *testing.T) {
 			require.Nil(t, why)
 		})
 	}
+}
+
+// TestDependentsAfterAnotherObstacle: the time for the dependents is none in which another obstacle kept the objects of both: they would be removed together
+// at its end.
+func TestDependentsAfterAnotherObstacle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, colors("a"))
+		app := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: "app", Finalizers: []string{v1alpha1.Finalizer}}}
+		app.Spec.DependsOn = []v1alpha1.Dependency{{Name: faulty.Name}}
+		require.NoError(t, l.client.Create(t.Context(), app))
+		require.NoError(t, l.client.Delete(t.Context(), app))
+		require.Contains(t, l.mustPass(t), "a")
+		require.NoError(t, l.client.Delete(t.Context(), l.get(t)))
+		waitsFor := func(text string) {
+			l.mustPass(t)
+			require.Contains(t, meta.FindStatusCondition(l.get(t).Status.Conditions, v1alpha1.ConditionReady).Message, text)
+		}
+		waitsFor("CustomResourceDefinition")
+		time.Sleep(dependentsLimit)
+		definition := &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}, ObjectMeta: metav1.ObjectMeta{Name: ownDefinition},
+		}
+		require.NoError(t, l.Clients.Metadata.(*metadatafake.FakeMetadataClient).Tracker().Add(definition))
+		waitsFor("VidraResource app is gone")
+		l.away = errors.New("the destination is away")
+		time.Sleep(dependentsLimit)
+		waitsFor("the destination is away")
+		l.away = nil
+		waitsFor("VidraResource app is gone")
+		time.Sleep(dependentsLimit)
+		l.mustPass(t)
+		require.NotContains(t, meta.FindStatusCondition(l.get(t).Status.Conditions, v1alpha1.ConditionReady).Message, "is gone", "it is bounded")
+	})
 }

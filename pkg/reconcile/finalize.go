@@ -36,6 +36,8 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	objects := len(s.plan.Objects.Inventory())
 	p.noteDeletion(objects)
+	ordered := s.deletion.ordered
+	s.deletion.ordered = time.Time{} // after another obstacle, which keeps the objects of the dependents, too
 	if objects > 0 && !p.plan.VR.Orphans() {
 		if p.plan.VR.Spec.Suspend {
 			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
@@ -46,6 +48,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
 				"the VidraResource is being deleted, and its objects (%d) stay, because %s", objects, why)})
 		}
+		s.deletion.ordered = ordered
 		if why, until := p.dependents(ctx); why != nil {
 			result, err := p.block(ctx, *why)
 			if left := max(time.Until(until), time.Millisecond); result.RequeueAfter == 0 || left < result.RequeueAfter {
@@ -59,6 +62,7 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	why := p.connect(ctx)
 	if why != nil && (objects > 0 || s.lostInventory()) && (p.starting || !p.releaseAll()) {
+		s.deletion.ordered = time.Time{}
 		number := strconv.Itoa(objects)
 		if objects == 0 {
 			number = "their number is not known, as the inventory was lost"

@@ -104,8 +104,9 @@ type inventoryState struct {
 
 // deletionState is the knowledge of a process about the deletion of a VidraResource.
 type deletionState struct {
-	// seen is the time of the first reconcile that found it.
-	seen time.Time
+	// seen is the time of the first reconcile that found it, and ordered the time since which only the order of deletions, if anything, delays the removal of
+	// the objects.
+	seen, ordered time.Time
 	// noted is the generation whose deletion was noted.
 	noted int64
 }
