@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -48,6 +49,9 @@ const (
 	// minWebhookKey is the least length of a key in bytes.
 	minWebhookKey = 8
 )
+
+// webhookBackoff has the attempts to request syncs, half a minute in all: the sender of a webhook has its answer before them.
+var webhookBackoff = wait.Backoff{Duration: requestGap, Factor: 2, Steps: 7}
 
 // Outcomes of webhooks.
 const (
@@ -278,37 +282,56 @@ func (r *Receiver) requestSyncs(ctx context.Context) {
 		branches := r.received.branches
 		r.received.branches = map[string]bool{}
 		r.received.mu.Unlock()
-		if err := r.request(ctx, branches); err != nil && ctx.Err() == nil {
+		if err := r.requestAll(ctx, branches); err != nil && ctx.Err() == nil {
 			r.Metrics.webhooks.WithLabelValues(webhookFailed).Inc()
 			r.Log.Error(err, "A webhook of Infrahub has requested no sync: the next query comes at the interval")
 		}
 	}
 }
 
-// request writes the annotation that requests a sync to the InfrahubSyncs of branches.
-func (r *Receiver) request(ctx context.Context, branches map[string]bool) error {
+// requestAll requests the syncs of branches, also after a short outage of the API server.
+func (r *Receiver) requestAll(ctx context.Context, branches map[string]bool) (err error) {
+	requested := map[string]bool{}
+	_ = wait.ExponentialBackoffWithContext(ctx, webhookBackoff, func(ctx context.Context) (bool, error) { // err is the last error
+		var passes bool
+		passes, err = r.request(ctx, branches, requested)
+		return !passes, nil
+	})
+	return err
+}
+
+// request writes the annotation that requests a sync to the InfrahubSyncs of branches except those in requested, to which it adds them. It reports whether
+// another attempt may succeed after a failure.
+func (r *Receiver) request(ctx context.Context, branches, requested map[string]bool) (passes bool, err error) {
 	list := &v1alpha1.InfrahubSyncList{}
 	if err := r.API.List(ctx, list); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil // there are none
+		return false, nil // there are none
 	} else if err != nil {
-		return fmt.Errorf("list InfrahubSyncs: %w", err)
+		return !isRefused(err), fmt.Errorf("list InfrahubSyncs: %w", err)
 	}
 	var faults []error
 	for i := range list.Items {
 		is := &list.Items[i]
-		if !branches[""] && !branches[is.Spec.Source.TargetBranch] || is.Spec.Suspend || v1alpha1.Installation(is.Labels[v1alpha1.InstallationLabel]) != r.Installation {
+		if requested[is.Name] || !branches[""] && !branches[is.Spec.Source.TargetBranch] || is.Spec.Suspend || v1alpha1.Installation(is.Labels[v1alpha1.InstallationLabel]) != r.Installation {
 			continue
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
 			v1alpha1.SyncRequestedAtAnnotation: r.Now().UTC().Format(time.RFC3339Nano),
 		}}})
 		if err != nil {
-			return err
+			return false, err
 		}
 		err = r.Client.Patch(ctx, &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
+		requested[is.Name] = err == nil
 		if err != nil && !apierrors.IsNotFound(err) {
-			faults = append(faults, fmt.Errorf("request a sync of InfrahubSync %s: %w", is.Name, err))
+			faults, passes = append(faults, fmt.Errorf("request a sync of InfrahubSync %s: %w", is.Name, err)), passes || !isRefused(err)
 		}
 	}
-	return errors.Join(faults...)
+	return passes, errors.Join(faults...)
+}
+
+// isRefused reports whether the API server answered a request with an error of the client, which another attempt gets, too.
+func isRefused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
 }

@@ -1,0 +1,93 @@
+package sync
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+)
+
+// TestWebhookDuringAnOutage: a webhook was answered before its request for syncs, and its sender does not send it again. So the request outlives a short
+// outage of the API server, with one request for each InfrahubSync, and another webhook waits for none that is refused.
+func TestWebhookDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	refused := apierrors.NewForbidden(v1alpha1.SyncResource.GroupResource(), "b", errors.New("denied"))
+	for name, tc := range map[string]struct {
+		reason string
+		// lists are the answers to the first lists, and patches those to the first patches of the InfrahubSync b.
+		lists, patches []error
+		// want are the patches of each InfrahubSync, within a time.
+		want   map[string]int
+		within time.Duration
+	}{
+		"NoOutage":  {reason: "it is requested once", want: map[string]int{"a": 1, "b": 1}, within: requestGap},
+		"List":      {reason: "the API server was away", lists: []error{errors.New("away"), errors.New("away")}, want: map[string]int{"a": 1, "b": 1}, within: 3 * time.Second},
+		"Patch":     {reason: "one was written", patches: []error{errors.New("away")}, want: map[string]int{"a": 1, "b": 2}, within: 3 * time.Second},
+		"Forbidden": {reason: "another attempt is refused, too", patches: slices.Repeat([]error{refused}, 99), want: map[string]int{"a": 1, "b": 1}, within: requestGap},
+		"Lasting":   {reason: "the interval is next", lists: slices.Repeat([]error{errors.New("away")}, 99), want: map[string]int{}, within: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				scheme := runtime.NewScheme()
+				require.NoError(t, v1alpha1.AddToScheme(scheme))
+				next := func(answers *[]error) (err error) {
+					if len(*answers) > 0 {
+						err, *answers = (*answers)[0], (*answers)[1:]
+					}
+					return err
+				}
+				var lists int
+				patched := map[string]int{}
+				api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+					&v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "b"}},
+				).WithInterceptorFuncs(interceptor.Funcs{
+					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+						lists++
+						if err := next(&tc.lists); err != nil {
+							return err
+						}
+						return c.List(ctx, list, o...)
+					},
+					Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
+						patched[obj.GetName()]++
+						if obj.GetName() == "b" {
+							if err := next(&tc.patches); err != nil {
+								return err
+							}
+						}
+						return c.Patch(ctx, obj, p, o...)
+					},
+				}).Build()
+				r := &Receiver{API: api, Client: api, Metrics: NewMetrics(), Log: logr.Discard()}
+				r.prepare()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go r.requestSyncs(ctx)
+				_, status := r.accept("1", []byte(`{"event":"infrahub.artifact.updated"}`))
+				require.Less(t, status, 300)
+				time.Sleep(tc.within)
+				synctest.Wait()
+				require.Equal(t, tc.want, maps.Clone(patched), tc.reason)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				require.Equal(t, tc.want, maps.Clone(patched), "there is no further attempt")
+				require.Less(t, lists, 10)
+			})
+		})
+	}
+}
