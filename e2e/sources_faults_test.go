@@ -1,12 +1,18 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -88,6 +94,37 @@ func TestHealsWhileAPartIsBroken(t *testing.T) {
 	require.NoError(t, mergePatch(held, `{"data":{"m":%q}}`, configMap("other", "again")))
 	awaitReady(t, ns)
 	requireInOrder(t, ns, declared(t, ns, configMap("other", "again"))[0])
+}
+
+// TestChangedSourceAfterManyFailures: a changed source is applied with the first delays of a backoff, whose last ones are for the former manifest.
+func TestChangedSourceAfterManyFailures(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": configMap("page", "hello")}}
+	require.NoError(t, admin.Create(t.Context(), held))
+	var broken, rare, again atomic.Bool
+	broken.Store(true)
+	last := time.Now()
+	var mu sync.Mutex
+	startWebhook(t, ns, false, func(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if r.Name != "page" || !broken.Load() {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		rare.Store(rare.Load() || time.Since(last) > 6*time.Second)
+		last = time.Now()
+		again.Store(bytes.Contains(r.Object.Raw, []byte("again")))
+		panic(http.ErrAbortHandler)
+	})
+	newVidraResource(t, ns, "", fromParts(partIn("ConfigMap", "parts", "m")))
+	await(t, func(c *assert.CollectT) { require.True(c, rare.Load(), "the next attempt is far away") })
+	require.NoError(t, mergePatch(held, `{"data":{"m":%q}}`, configMap("page", "again")))
+	await(t, func(c *assert.CollectT) { require.True(c, again.Load()) })
+	broken.Store(false)
+	began := time.Now()
+	awaitReady(t, ns)
+	require.Less(t, time.Since(began), 5*time.Second)
 }
 
 // TestHealsAfterARestartWhileAPartIsBroken: the applied manifest was kept. It is not parallel: it kills the operator.

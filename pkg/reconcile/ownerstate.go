@@ -85,6 +85,11 @@ type attempt struct {
 	unbegun bool
 }
 
+// isOfAnother reports whether the attempt is of another generation, or of other revisions of the sources.
+func (a *attempt) isOfAnother(generation int64, revisions map[source.Key]string) bool {
+	return a.generation != generation || !maps.Equal(a.revisions, revisions)
+}
+
 // begin notes the begin of the next reconcile.
 func (a *attempt) begin(generation int64, revisions map[source.Key]string) {
 	a.generation, a.revisions = generation, revisions

@@ -125,10 +125,11 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	if first {
 		r.Watching.Trigger.EndContentions(owner)
 	}
-	if causes.Retry || s.attempt.generation != vr.Generation {
+	revisions := r.revisionsOf(vr)
+	if causes.Retry || s.attempt.isOfAnother(vr.Generation, revisions) {
 		s.plan.Schedule.RetryNow()
 	}
-	s.attempt.begin(vr.Generation, r.revisionsOf(vr))
+	s.attempt.begin(vr.Generation, revisions)
 	request := vr.ReconcileRequest()
 	requested := request != "" && request != s.plan.Status.LastHandledReconcileAt
 	if requested {

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -187,7 +186,7 @@ func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 	defer s.lane.mu.Unlock()
 	if vr == nil {
 		s.attempt.interrupted.Store(!s.inventory.justHeld) // otherwise its objects are removed at the end
-	} else if s.plan.UID != vr.UID || s.attempt.generation != vr.Generation || !maps.Equal(s.attempt.revisions, r.revisionsOf(vr)) {
+	} else if s.plan.UID != vr.UID || s.attempt.isOfAnother(vr.Generation, r.revisionsOf(vr)) {
 		s.attempt.interrupted.Store(true)
 	}
 }
