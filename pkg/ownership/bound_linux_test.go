@@ -144,3 +144,92 @@ func TestWorkOfAnUndoIsLinear(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkOfListsIsLinear has long lists whose items are selected by each form of key, as an author of a CustomResourceDefinition or of managedFields
+// may have them. The work grows with the length of the list and not with its square.
+func TestWorkOfListsIsLinear(t *testing.T) {
+	const n = 1_000
+	kinds := map[string]struct {
+		item func(i int) (live, configured any)
+		key  func(i int) string
+	}{
+		"Named":    {func(i int) (any, any) { m := map[string]any{"name": fmt.Sprint(i), "v": "x"}; return m, m }, func(i int) string { return fmt.Sprintf(`k:{"name":"%d"}`, i) }},
+		"Set":      {func(i int) (any, any) { return fmt.Sprint(i), fmt.Sprint(i) }, func(i int) string { return fmt.Sprintf(`v:"%d"`, i) }},
+		"SetOfMap": {func(i int) (any, any) { m := map[string]any{"a": fmt.Sprint(i)}; return m, m }, func(i int) string { return fmt.Sprintf(`v:{"a":"%d"}`, i) }},
+		"DefaultedKeys": {func(i int) (any, any) {
+			return map[string]any{"port": int64(i), "protocol": "TCP"}, map[string]any{"port": int64(i)}
+		}, func(i int) string { return fmt.Sprintf(`k:{"port":%d,"protocol":"TCP"}`, i) }},
+		"FiveKeys": {func(i int) (any, any) {
+			m := map[string]any{"a": "1", "b": "2", "c": "3", "d": "4", "e": fmt.Sprint(i)}
+			return m, m
+		}, func(i int) string { return fmt.Sprintf(`k:{"a":"1","b":"2","c":"3","d":"4","e":"%d"}`, i) }},
+		"TwoNames": {func(i int) (any, any) {
+			m := map[string]any{"a": fmt.Sprint(i), "b": fmt.Sprint(i)}
+			return m, m
+		}, func(i int) string { return fmt.Sprintf(`k:{"%c":"%d"}`, 'a'+i%2, i) }},
+		"ManyNames": {func(i int) (any, any) { m := map[string]any{fmt.Sprint("a", i): "x"}; return m, m }, func(i int) string { return fmt.Sprintf(`k:{"a%d":"x"}`, i) }},
+		"ListAsKey": {func(i int) (any, any) { m := map[string]any{"a": []any{fmt.Sprint(i)}}; return m, m }, func(i int) string { return fmt.Sprintf(`k:{"a":["%d"]}`, i) }},
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			var live, configured []any
+			items := map[string]any{}
+			for i := range n {
+				item, conf := kind.item(i)
+				live, configured = append(live, item), append(configured, conf)
+				below := map[string]any{}
+				if m, isMap := item.(map[string]any); isMap && kind.key(i)[0] == 'k' {
+					for name := range m {
+						below["f:"+name] = map[string]any{}
+					}
+				}
+				items[kind.key(i)] = below
+			}
+			content := func(spec string, ours, theirs map[string]any) *unstructured.Unstructured {
+				u := owning(t, "example.com/v1", "Widget", `{"spec":`+spec+`}`)
+				u.Object["list"] = live
+				entries, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+				entries[0].(map[string]any)["fieldsV1"], entries[1].(map[string]any)["fieldsV1"] = ours, theirs
+				require.NoError(t, unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields"))
+				text, err := u.MarshalJSON()
+				require.NoError(t, err)
+				u = &unstructured.Unstructured{}
+				require.NoError(t, u.UnmarshalJSON(text))
+				return u
+			}
+			spec := func(name string) map[string]any { return map[string]any{"f:" + name: map[string]any{}} }
+			restored := content(`{"gone":"x"}`, map[string]any{"f:list": items, "f:spec": spec("gone")}, map[string]any{"f:list": items})
+			found := content(`{"added":"x"}`, map[string]any{"f:list": items}, map[string]any{"f:spec": spec("added")})
+			taken := content(`{"added":"x"}`, map[string]any{"f:spec": map[string]any{}}, map[string]any{"f:list": items, "f:spec": spec("added")})
+			configuration := map[string]any{"list": configured, "spec": map[string]any{"gone": "x"}}
+			undo := Undo{Known: shown, Manager: manager, Prefix: "vidra/", BeforeKnown: true, Configuration: configuration, Scope: BesideChanged}
+			text, err := restored.MarshalJSON()
+			require.NoError(t, err)
+			decode := fixture.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+			for name, tc := range map[string]struct {
+				reason string
+				most   time.Duration // in multiples of decode
+				do     func()
+			}{
+				"Event": {"It is made for each event.", 20, func() { Of(restored, manager) }},
+				"Heal": {"It is made for each heal, also a structural one, and for an edit that took the list.", 200, func() {
+					Drift(taken, restored, manager, shown)
+					undo.Added(found, found)
+					undo.Added(taken, taken)
+				}},
+				"Others": {"It is made for a dry run, a change of shards, rules, vidra blame and an export.", 150, func() {
+					Merge(found, configuration, func(m, _ string) bool { return m == manager })
+					Extract(restored, manager)
+					SetBy(restored, []string{"kube-controller-manager"}, configuration, restored, manager)
+					ReleaseFields(restored, manager, configuration, map[string]any{"list": configured[1:]})
+					FieldsOf(restored, manager, configuration, shown)
+					WritersOf(restored)
+				}},
+			} {
+				took := fixture.ProcessorTime(t, tc.do)
+				t.Logf("%s: %s to decode %d bytes, %s for this", name, decode, len(text), took)
+				require.Less(t, took, tc.most*decode, "%s: %s", name, tc.reason)
+			}
+		})
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 const (
@@ -33,6 +32,8 @@ type encoder struct {
 	// trees of all other managers in the object.
 	path   []string
 	others []fieldsV1
+	// floats reports that numbers are equal if they are as float64.
+	floats bool
 }
 
 // encoders holds the unused encoders.
@@ -136,8 +137,8 @@ func hasKeylessItem(live any, key string) bool {
 		return false
 	}
 	return slices.ContainsFunc(list, func(item any) bool {
-		m, ok := item.(map[string]any)
-		return ok && !selects(element, item) && !slices.ContainsFunc(*element.Key, func(field value.Field) bool { _, has := m[field.Name]; return has })
+		_, ok := item.(map[string]any)
+		return ok && !selects(element, item) && !hasKeyOf(item, element)
 	})
 }
 
@@ -183,6 +184,10 @@ func (e *encoder) value(v any) {
 	case string:
 		e.string('s', v)
 	case int64:
+		if e.floats {
+			e.float(float64(v))
+			break
+		}
 		e.tag('i')
 		e.integer(v)
 	case float64:

@@ -1,6 +1,8 @@
 package ownership
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,43 +82,38 @@ func (x *extractor) mapping(fields fieldsV1, live map[string]any) (map[string]an
 	return content, true
 }
 
-// list returns the owned items of a list, in the order of the list.
+// list returns the owned items of a list, in the order of the list. Each key must select an item of its own.
 func (x *extractor) list(fields fieldsV1, live []any) ([]any, bool) {
-	type owned struct {
-		key     string
-		element fieldpath.PathElement
-	}
-	var wanted []owned
-	for key := range fields {
+	list, owned := node{live: live}, map[int]string{}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		if key == "." {
 			continue
 		}
 		element, err := fieldpath.DeserializePathElement(key)
-		if err != nil || element.Key == nil && element.Value == nil {
+		if err != nil {
 			return nil, false
 		}
-		wanted = append(wanted, owned{key, element})
-	}
-	items := make([]any, 0, len(wanted))
-	for _, item := range live {
-		for _, w := range wanted {
-			if !selects(w.element, item) {
-				continue
-			}
-			extracted, ok := x.item(w.key, w.element, fields, item)
-			if !ok {
-				return nil, false
-			}
-			items = append(items, extracted)
+		g, found := list.selected(live, element)
+		if _, shared := owned[g.first]; !found || shared || g.count() > 1 {
+			return nil, false
 		}
+		owned[g.first] = key
 	}
-	return items, len(items) == len(wanted)
+	items := make([]any, 0, len(owned))
+	for _, i := range slices.Sorted(maps.Keys(owned)) {
+		item, ok := x.item(owned[i], fields, live[i])
+		if !ok {
+			return nil, false
+		}
+		items = append(items, item)
+	}
+	return items, true
 }
 
 // item returns the owned part of a list item, with the keys that identify it to the API server.
-func (x *extractor) item(key string, element fieldpath.PathElement, fields fieldsV1, live any) (any, bool) {
+func (x *extractor) item(key string, fields fieldsV1, live any) (any, bool) {
 	below, _ := fields[key].(map[string]any)
-	if element.Value != nil {
+	if strings.HasPrefix(key, "v:") {
 		return runtime.DeepCopyJSONValue(live), true
 	}
 	at, is := live.(map[string]any)

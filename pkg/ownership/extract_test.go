@@ -70,7 +70,11 @@ func TestExtract(t *testing.T) {
 		},
 		"Itself":     {"The field itself is ours, and has become a scalar.", `"spec":{"m":1}`, []string{ours(`{"f:spec":{"f:m":{".":{}}}}`)}, `{"spec":{"m":1}}`},
 		"AtomicItem": {"Which of its fields were applied is not known.", `"spec":{"parts":[{"name":"a"}]}`, []string{ours(`{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{}}}}`)}, ""},
-		"None":       {"We applied nothing.", `"spec":{"size":2}`, []string{theirs("kubectl", `{"f:spec":{"f:size":{}}}`)}, ""},
+		"TwoKeys": {
+			"Two keys of managedFields that a user edited select one item.", `"spec":{"parts":[{"name":"a","size":1}]}`,
+			[]string{ours(`{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{}},"k:{\"size\":1}":{".":{},"f:size":{}}}}}`)}, "",
+		},
+		"None": {"We applied nothing.", `"spec":{"size":2}`, []string{theirs("kubectl", `{"f:spec":{"f:size":{}}}`)}, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -102,9 +102,14 @@ func mergeList(live any, conf []any, all, ours *fieldpath.Set) any {
 	}
 	var merged []any
 	taken := map[int]bool{}
-	configuration := node{live: conf}
-	for _, item := range items {
-		element, known := elementIn(all, item)
+	list, configuration, owned := node{live: items}, node{live: conf}, newFirsts()
+	for _, element := range elements(all) {
+		if g, found := list.selected(items, element); found {
+			owned.addAll(g, element)
+		}
+	}
+	for at, item := range items {
+		element, known := owned.of[at]
 		i, configured := 0, false
 		if known {
 			if i, configured = configuration.place(conf, element); !configured {
@@ -131,16 +136,6 @@ func mergeList(live any, conf []any, all, ours *fieldpath.Set) any {
 		}
 	}
 	return merged
-}
-
-// elementIn returns the element of a set that selects an item of a list.
-func elementIn(set *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
-	for _, element := range elements(set) {
-		if selects(element, item) {
-			return element, true
-		}
-	}
-	return fieldpath.PathElement{}, false
 }
 
 // without returns a map without the fields of ours that the configuration has dropped; nil if it becomes empty.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -88,16 +89,25 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 	case []any:
 		list, configured := node{live: live}, node{live: conf}
 		names, set := listOf(all)
+		exact := sync.OnceValue(func() map[int]fieldpath.PathElement { return configured.selectedBy(elements(ours)) })
+		alike := sync.OnceValue(func() map[int]fieldpath.PathElement { return configured.similarTo(elementsOf(live, names)) })
 		for i, item := range conf {
-			isOther := func(element fieldpath.PathElement) bool { return configured.isOther(element, i) }
-			element := s.elementOf(item, names, set, ours, &list, isOther)
-			if element == nil {
+			element, known := elementOf(item, names, set)
+			if _, isMap := item.(map[string]any); !known && isMap && names != nil {
+				if element, known = exact()[i]; !known {
+					element, known = configured.similarIn(ours)[i]
+				}
+				if !known && !s.recorded { // whose it was is not known: what looks like it counts
+					element, known = alike()[i]
+				}
+			}
+			if !known {
 				p.here = p.here || names != nil || set || isEmpty(live)
 				s.loseUnidentified(item, names, path)
 				continue
 			}
-			value, there := list.child(*element)
-			s.missingChild(&p, *element, item, value, there, ours, all, path)
+			value, there := list.child(element)
+			s.missingChild(&p, element, item, value, there, ours, all, path)
 		}
 	}
 	return p.orNil()
@@ -168,40 +178,27 @@ func listOf(all *fieldpath.Set) (names []string, set bool) {
 	return nil, false
 }
 
-// elementOf returns the element that selects an item of the configuration in a list; nil if
-// the configuration lacks all its keys, so that their defaults are unknown, and
-// nothing like it is ours. isOther reports whether an element selects another item of the configuration.
-func (s *search) elementOf(item any, names []string, set bool, ours *fieldpath.Set, live *node, isOther func(fieldpath.PathElement) bool) *fieldpath.PathElement {
+// elementOf returns the element that selects an item of the configuration in a list. It is unknown if the configuration lacks one of its keys, which
+// has a default.
+func elementOf(item any, names []string, set bool) (element fieldpath.PathElement, known bool) {
 	if set {
 		v := value.NewValueInterface(item)
-		return &fieldpath.PathElement{Value: &v}
+		return fieldpath.PathElement{Value: &v}, true
 	}
-	fields, ok := item.(map[string]any)
-	if names == nil || !ok {
-		return nil
+	fields, isMap := item.(map[string]any)
+	key := keyIn(fields, names)
+	return fieldpath.PathElement{Key: &key}, isMap && names != nil && len(key) == len(names)
+}
+
+// elementsOf returns the elements of the items of a list by those of names that they have, in their order: a server leaves out zero values.
+func elementsOf(live any, names []string) (all []fieldpath.PathElement) {
+	list, _ := live.([]any)
+	for _, item := range list {
+		fields, _ := item.(map[string]any)
+		key := keyIn(fields, names)
+		all = append(all, fieldpath.PathElement{Key: &key})
 	}
-	if key := keyIn(fields, names); len(key) == len(names) {
-		return &fieldpath.PathElement{Key: &key}
-	}
-	for _, matches := range []func(fieldpath.PathElement, any) bool{selects, maySelect} {
-		for _, element := range elements(ours) {
-			if matches(element, item) && !isOther(element) {
-				return &element
-			}
-		}
-	}
-	if s.recorded {
-		return nil
-	}
-	items, _ := live.live.([]any)
-	for _, found := range items { // whose it was is not known: what looks like it counts
-		m, _ := found.(map[string]any)
-		key := keyIn(m, names)
-		if element := (fieldpath.PathElement{Key: &key}); maySelect(element, item) && !isOther(element) {
-			return &element
-		}
-	}
-	return nil
+	return all
 }
 
 // keyIn is the key of an item by the fields names, as far as it has them.

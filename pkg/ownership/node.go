@@ -16,18 +16,12 @@ const scanned = 16
 // node finds the children of one live value.
 type node struct {
 	live any
-	// index has the places of the items of a long list by their keys; nil until it is needed.
-	index map[itemKey]int
-	// names are the keys of index; empty for a set.
-	names itemNames
+	// indexes are those of a list that were needed, one for each set of keys.
+	indexes []*index
+	// similar is the result of similarTo for the set applied.
+	applied *fieldpath.Set
+	similar map[int]fieldpath.PathElement
 }
-
-// itemKey identifies an item of a list: the values of its keys, or in
-// a set the item itself. Lists of built-in kinds have up to four keys.
-type itemKey [4]any
-
-// itemNames are the names of the keys in an itemKey.
-type itemNames [len(itemKey{})]string
 
 // field is the child of a map.
 func (n *node) field(name string) (any, bool) {
@@ -67,12 +61,11 @@ func plainKey(key string) (name, text string, ok bool) {
 func (n *node) item(name, text string) (any, bool) {
 	list, _ := n.live.([]any)
 	if len(list) > scanned {
-		if i, found, indexed := n.lookUp(list, itemNames{name}, itemKey{keyValue(text)}); indexed {
-			if !found {
-				return nil, false
-			}
-			return list[i], true
+		g, found := n.indexBy(list, false, []string{name}).equal(itemKey{keyValue(text)})
+		if !found {
+			return nil, false
 		}
+		return list[g.first], true
 	}
 	for _, item := range list {
 		m, ok := item.(map[string]any)
@@ -102,11 +95,8 @@ func (n *node) place(list []any, element fieldpath.PathElement) (i int, found bo
 		return *element.Index, *element.Index >= 0 && *element.Index < len(list)
 	}
 	if len(list) > scanned {
-		if names, key, ok := keyOfElement(element); ok {
-			if i, found, indexed := n.lookUp(list, names, key); indexed {
-				return i, found
-			}
-		}
+		g, found := n.selected(list, element)
+		return g.first, found
 	}
 	i = slices.IndexFunc(list, func(item any) bool { return selects(element, item) })
 	return i, i >= 0
@@ -122,7 +112,7 @@ func (n *node) configured(element fieldpath.PathElement, defaulted bool) (child 
 	list, _ := n.live.([]any)
 	i, found := n.place(list, element)
 	if !found && defaulted {
-		i, found = placeOfDefaulted(list, element)
+		i, found = n.placeOfDefaulted(list, element)
 	}
 	if !found {
 		return &node{}, "", false
@@ -142,27 +132,23 @@ func (n *node) configuredBy(element fieldpath.PathElement, ours *fieldpath.Set) 
 }
 
 // placeOfDefaulted is place for an item of a configuration that may leave out keys with a default.
-func placeOfDefaulted(list []any, element fieldpath.PathElement) (i int, found bool) {
-	i = slices.IndexFunc(list, func(item any) bool { return maySelect(element, item) })
-	return i, i >= 0
+func (n *node) placeOfDefaulted(list []any, element fieldpath.PathElement) (i int, found bool) {
+	for _, g := range n.maySelect(list, element) {
+		if !found || g.first < i {
+			i, found = g.first, true
+		}
+	}
+	return i, found
 }
 
 // placeOfApplied is placeOfDefaulted for an element of ours, or if ours has no other element for the item. list is the value of n.
 func (n *node) placeOfApplied(list []any, element fieldpath.PathElement, ours *fieldpath.Set) (i int, found bool) {
-	i, found = placeOfDefaulted(list, element)
+	i, found = n.placeOfDefaulted(list, element)
 	if !found || ours.Members.Has(element) || !ours.WithPrefix(element).Empty() {
 		return i, found
 	}
-	return i, !slices.ContainsFunc(elements(ours), func(applied fieldpath.PathElement) bool {
-		return maySelect(applied, list[i]) && !n.isOther(applied, i)
-	})
-}
-
-// isOther reports whether element is the key of an item of a list other than the item i, which leaves out keys with a default.
-func (n *node) isOther(element fieldpath.PathElement, i int) bool {
-	list, _ := n.live.([]any)
-	at, found := n.place(list, element)
-	return found && at != i
+	_, other := n.similarIn(ours)[i]
+	return i, !other
 }
 
 // selects reports whether element is the key of item, or in a set its value.
@@ -201,108 +187,14 @@ func (n *node) configuredKey(key string, defaulted bool) (child *node, token str
 func (n *node) defaultedItems(key string) (count int) {
 	list, _ := n.live.([]any)
 	element, err := fieldpath.DeserializePathElement(key)
-	for _, item := range list {
-		if err == nil && maySelect(element, item) {
-			count++
-		}
+	if err != nil {
+		return 0
+	}
+	for _, g := range n.maySelect(list, element) {
+		count += g.count()
 	}
 	return count
 }
 
-// maySelect is like selects, for an item that may omit keys with a default.
-func maySelect(element fieldpath.PathElement, item any) bool {
-	m, ok := item.(map[string]any)
-	if !ok || element.Key == nil {
-		return false
-	}
-	present := 0
-	for _, field := range *element.Key {
-		got, found := m[field.Name]
-		if found && !sameKey(got, field.Value) {
-			return false
-		}
-		if found {
-			present++
-		}
-	}
-	return present > 0
-}
-
 // isZero reports whether a server may leave out a key that has a value.
 func isZero(v any) bool { return isScalar(v) && isEmpty(v) }
-
-// lookUp finds the items of selects through the index. It reports indexed false if the index was made for other names.
-func (n *node) lookUp(list []any, names itemNames, key itemKey) (i int, found, indexed bool) {
-	if n.index == nil {
-		n.names, n.index = names, indexOf(list, names)
-	}
-	if n.names != names {
-		return 0, false, false
-	}
-	i, found = n.index[key]
-	return i, found, true
-}
-
-// keyOfElement is the key of element in an index; ok reports whether an index can have it.
-func keyOfElement(element fieldpath.PathElement) (names itemNames, key itemKey, ok bool) {
-	switch {
-	case element.Value != nil:
-		key[0], ok = scalar((*element.Value).Unstructured())
-	case element.Key != nil && len(*element.Key) <= len(key):
-		for i, field := range *element.Key {
-			names[i] = field.Name
-			if key[i], ok = scalar(keyValue(field.Value.Unstructured())); !ok || field.Name == "" {
-				return names, key, false
-			}
-		}
-	}
-	return names, key, ok
-}
-
-// indexOf indexes a list by the keys names, or as a set if names is empty. The
-// first of equal items counts, as in a scan.
-func indexOf(list []any, names itemNames) map[itemKey]int {
-	index := make(map[itemKey]int, len(list))
-	for i, item := range slices.Backward(list) {
-		if key, ok := keyOf(item, names); ok {
-			index[key] = i
-		}
-	}
-	return index
-}
-
-// keyOf is the key of an item; ok reports whether it has one.
-func keyOf(item any, names itemNames) (key itemKey, ok bool) {
-	if names == (itemNames{}) {
-		key[0], ok = scalar(item)
-		return key, ok
-	}
-	m, ok := item.(map[string]any)
-	for i, name := range names {
-		if name != "" && ok {
-			key[i], ok = scalar(keyValue(m[name]))
-		}
-	}
-	return key, ok
-}
-
-// keyValue is v, or nil where sameKey takes it for that.
-func keyValue(v any) any {
-	if isZero(v) {
-		return nil
-	}
-	return v
-}
-
-// scalar is v so that == compares it as value.Equals does; ok is false if v is a
-// map or a list. The keys of a path are read with all numbers as float64.
-func scalar(v any) (key any, ok bool) {
-	switch v := v.(type) {
-	case int64:
-		return float64(v), true
-	case nil, bool, string, float64:
-		return v, true
-	default:
-		return nil, false
-	}
-}

@@ -86,7 +86,7 @@ type ownedPart struct {
 func (p *ownedPart) child(token string) *ownedPart {
 	if p.children == nil {
 		p.children = make(map[string]*ownedPart, len(p.fields))
-		for key := range p.fields {
+		for _, key := range slices.Sorted(maps.Keys(p.fields)) {
 			if at, name, found := p.at.configuredKey(key, true); found {
 				sub, _ := p.fields[key].(map[string]any)
 				p.children[name] = &ownedPart{fields: sub, at: at}
@@ -121,7 +121,7 @@ func ReleaseFields(obj *unstructured.Unstructured, manager string, before, after
 
 // releaseFields removes from fields the paths of before that after lacks.
 func releaseFields(fields fieldsV1, before, after *node) (released bool) {
-	for key := range maps.Clone(fields) {
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		was, _, had := before.configuredKey(key, true)
 		is, _, has := after.configuredKey(key, false)
 		if !has && before.defaultedItems(key) == after.defaultedItems(key) { // otherwise the item itself is released

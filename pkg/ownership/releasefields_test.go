@@ -96,7 +96,8 @@ func TestWholes(t *testing.T) {
 	t.Parallel()
 	var configuration map[string]any
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":{"selector":{"matchLabels":{"app":"web"}},"parts":[{"name":"x"},{"name":"a","size":{"x":1}}]}}`), &configuration))
-	obj := widget(t, `"spec":{}`, ours(`{"f:spec":{"f:selector":{},"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:size":{}}}}}`))
+	obj := widget(t, `"spec":{}`, ours(`{"f:spec":{"f:selector":{},"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:size":{}},
+	  "k:{\"name\":\"x\"}":{".":{},"f:name":{}},"k:{\"name\":\"x\",\"zone\":\"\"}":{}}}}`))
 	tests := map[string]struct {
 		reason     string
 		path, want []string
@@ -105,6 +106,7 @@ func TestWholes(t *testing.T) {
 		"Item":    {"A field of an item.", []string{"spec", "parts", "1", "size", "x"}, []string{"spec", "parts", "1", "size"}},
 		"Leaf":    {"A field that is no map.", []string{"spec", "parts", "1", "name"}, []string{"spec", "parts", "1", "name"}},
 		"Unowned": {"A field of another manager.", []string{"spec", "other", "x"}, []string{"spec", "other", "x"}},
+		"TwoKeys": {"The last key of an item that two keys select.", []string{"spec", "parts", "0", "name"}, []string{"spec", "parts", "0", "name"}},
 		"Above":   {"A path that ends above.", []string{"spec", "parts"}, []string{"spec", "parts"}},
 	}
 	for name, tt := range tests {
