@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -401,6 +402,35 @@ func TestEventsDoNotRetryWhatFailed(t *testing.T) {
 	require.Equal(t, 20, heals, "everything else heals at full speed")
 	require.LessOrEqual(t, tries, 2, "what failed waits for its time")
 	require.LessOrEqual(t, l.states.all[faulty].plan.Schedule.Retries, 2, "and its time is not pushed away")
+}
+
+// TestFirstFailureAmongLastingOnes: an edit whose revert fails once is reverted with the first delay of a backoff, also while another object has failed for
+// so long that its next attempt is minutes away.
+func TestFirstFailureAmongLastingOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, colors("a", "bad"))
+		l.denied["bad"], l.Options.DefaultInterval = true, 24*time.Hour
+		l.mustPass(t)
+		schedule := &l.states.all[faulty].plan.Schedule
+		for range 12 {
+			time.Sleep(time.Until(schedule.Retry))
+			require.Contains(t, l.mustPass(t), "bad")
+		}
+		require.Greater(t, time.Until(schedule.Retry), time.Minute)
+		for _, lasts := range []time.Duration{time.Second, 2 * time.Second} {
+			l.denied["a"] = true
+			require.Contains(t, l.mustPass(t, "a"), "a")
+			l.denied["a"] = false
+			time.Sleep(lasts)
+			require.Contains(t, l.mustPass(t), "a")
+		}
+		for range 12 {
+			time.Sleep(time.Until(schedule.Retry))
+			l.mustPass(t)
+		}
+		require.Greater(t, time.Until(schedule.Retry), time.Minute, "the backoff grows again")
+	})
 }
 
 func TestStringDataIsOurs(t *testing.T) {

@@ -205,6 +205,9 @@ func (p *Recorder) emit(r apply.Result) {
 func (p *Recorder) recordFailure(r apply.Result, asked bool) {
 	o := r.Task.Known
 	why := failureOf(r)
+	if o.Problem == nil && why.Reason == v1alpha1.ReasonApplyFailed { // the delay may have grown with the failures of other objects
+		p.Plan.State.Schedule.RetryNow()
+	}
 	o.Problem = &why
 	p.Plan.NoteRefusal(o, r.Err)
 	p.Applier.Refused(o, r.Err, r.Task.Object.Key, "get", "patch", "create", "delete")
