@@ -134,7 +134,9 @@ func TestHealthOfAnObjectThatReturns(t *testing.T) {
 	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
 	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
 
-	label := func(value string) string { return fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, v1alpha1.ManagedByLabel, value) }
+	label := func(value string) string {
+		return fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, v1alpha1.ManagedByLabel, value)
+	}
 	require.NoError(t, mergePatch(thing, label("null")))
 	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDriftDetected}, "Thing")
 	time.Sleep(time.Second) // the health is read meanwhile
