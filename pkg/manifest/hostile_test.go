@@ -74,6 +74,7 @@ func TestParseIsLinear(t *testing.T) {
 	for i := 0; directives.Len() < DefaultMaxBytes-100; i++ {
 		fmt.Fprintf(&directives, "%%TAG !a%d! tag:a,2000:\n", i)
 	}
+	broken := strings.ReplaceAll(directives.String()[:DefaultMaxBytes/2], "\n", "\u2028")
 	cases := map[string]struct {
 		reason string
 		text   string
@@ -86,6 +87,10 @@ func TestParseIsLinear(t *testing.T) {
 		"ManyComments":     {"comments are many", strings.Repeat("#\n", DefaultMaxBytes/2), ""},
 		"ManyScalars":      {"values are many", "a: [" + strings.Repeat("a,", DefaultMaxBytes/2-4) + "]", "more than 100000 values"},
 		"ManyDirectives":   {"directives are many, and each has another name", directives.String() + "---\na: 1", "more than 16 directives"},
+		"ManyBroken":       {"also with line breaks of YAML alone", broken + "---\na: 1", "more than 16 directives"},
+		"ManyMarked":       {"also behind byte order marks", "\ufeff\ufeff" + directives.String() + "---\na: 1", "more than 16 directives"},
+		"ManyBehind":       {"also behind a document", "a: 1\u2028...\u2028" + broken + "---\na: 1", "more than 16 directives"},
+		"ManyTexts":        {"texts are no directives", "a: [" + strings.Repeat("'%TAG',", 100) + "]", "has no"},
 		"LongLine":         {"a line is long", "a: " + strings.Repeat("a", DefaultMaxBytes-3), "has no"},
 	}
 	for name, tc := range cases {

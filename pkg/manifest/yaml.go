@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -79,15 +80,17 @@ func parseYAML(d document) (root *yaml.Node, fault *Error) {
 // maxDirectives is how many directives a document has at most: the parser compares each one, and each tag, with all of them.
 const maxDirectives = 16
 
-// directives returns how many directives a document begins with.
+// lineStarts are the line breaks of YAML 1.1, and the byte order mark.
+const lineStarts = "\r\n\u0085\u2028\u2029" + byteOrderMark
+
+// directives returns how many lines of a text may be directives. They may follow a line break that split does not know, also behind a first document.
 func directives(text string) (count int) {
-	for _, line := range lines(text) {
-		switch {
-		case strings.HasPrefix(line, "%"):
+	before, text, found := strings.Cut("\n"+text, "%TAG")
+	for found {
+		if last, _ := utf8.DecodeLastRuneInString(before); strings.ContainsRune(lineStarts, last) {
 			count++
-		case !isBlank(line):
-			return count
 		}
+		before, text, found = strings.Cut(text, "%TAG")
 	}
 	return count
 }
