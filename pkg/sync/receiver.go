@@ -266,43 +266,45 @@ func signed(keys [][]byte, id, at string, body []byte, headers []string) bool {
 	return valid
 }
 
-// requestSyncs requests the syncs of the noted branches until ctx ends.
+// requestSyncs requests the syncs of the noted branches until ctx ends, also after a short outage of the API server. A further webhook does not wait for the
+// next attempt.
 func (r *Receiver) requestSyncs(ctx context.Context) {
 	gap := rate.NewLimiter(rate.Every(requestGap), 1)
+	branches, failed := map[string]bool{}, map[string]bool{}
+	backoff, again := webhookBackoff, (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
+			backoff = webhookBackoff
+		case <-again:
 		}
 		if gap.Wait(ctx) != nil {
 			return
 		}
 		r.received.mu.Lock()
-		branches := r.received.branches
-		r.received.branches = map[string]bool{}
+		maps.Copy(branches, r.received.branches)
+		clear(r.received.branches)
 		r.received.mu.Unlock()
-		if err := r.requestAll(ctx, branches); err != nil && ctx.Err() == nil {
+		passes, err := r.request(ctx, branches, failed)
+		if passes && backoff.Steps > 1 {
+			again = time.After(backoff.Step())
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
 			r.Metrics.webhooks.WithLabelValues(webhookFailed).Inc()
 			r.Log.Error(err, "A webhook of Infrahub has requested no sync: the next query comes at the interval")
 		}
+		again = nil
+		clear(branches)
+		clear(failed)
 	}
 }
 
-// requestAll requests the syncs of branches, also after a short outage of the API server.
-func (r *Receiver) requestAll(ctx context.Context, branches map[string]bool) (err error) {
-	requested := map[string]bool{}
-	_ = wait.ExponentialBackoffWithContext(ctx, webhookBackoff, func(ctx context.Context) (bool, error) { // err is the last error
-		var passes bool
-		passes, err = r.request(ctx, branches, requested)
-		return !passes, nil
-	})
-	return err
-}
-
-// request writes the annotation that requests a sync to the InfrahubSyncs of branches except those in requested, to which it adds them. It reports whether
-// another attempt may succeed after a failure.
-func (r *Receiver) request(ctx context.Context, branches, requested map[string]bool) (passes bool, err error) {
+// request writes the annotation that requests a sync to the InfrahubSyncs of branches, and to those in failed, by their names. Branches whose InfrahubSyncs
+// are known are removed, and failed has those whose request failed. It reports whether another attempt may succeed.
+func (r *Receiver) request(ctx context.Context, branches, failed map[string]bool) (passes bool, err error) {
 	list := &v1alpha1.InfrahubSyncList{}
 	if err := r.API.List(ctx, list); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return false, nil // there are none
@@ -312,7 +314,8 @@ func (r *Receiver) request(ctx context.Context, branches, requested map[string]b
 	var faults []error
 	for i := range list.Items {
 		is := &list.Items[i]
-		if requested[is.Name] || !branches[""] && !branches[is.Spec.Source.TargetBranch] || is.Spec.Suspend || v1alpha1.Installation(is.Labels[v1alpha1.InstallationLabel]) != r.Installation {
+		wanted := branches[""] || branches[is.Spec.Source.TargetBranch] || failed[is.Name]
+		if !wanted || is.Spec.Suspend || v1alpha1.Installation(is.Labels[v1alpha1.InstallationLabel]) != r.Installation {
 			continue
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
@@ -322,11 +325,11 @@ func (r *Receiver) request(ctx context.Context, branches, requested map[string]b
 			return false, err
 		}
 		err = r.Client.Patch(ctx, &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
-		requested[is.Name] = err == nil
-		if err != nil && !apierrors.IsNotFound(err) {
+		if failed[is.Name] = err != nil && !apierrors.IsNotFound(err); failed[is.Name] {
 			faults, passes = append(faults, fmt.Errorf("request a sync of InfrahubSync %s: %w", is.Name, err)), passes || !isRefused(err)
 		}
 	}
+	clear(branches)
 	return passes, errors.Join(faults...)
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // TestWebhookDuringAnOutage: a webhook was answered before its request for syncs, and its sender does not send it again. So the request outlives a short
-// outage of the API server, with one request for each InfrahubSync, and another webhook waits for none that is refused.
+// outage of the API server, with one request for each InfrahubSync, and another webhook waits for no attempt.
 func TestWebhookDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	refused := apierrors.NewForbidden(v1alpha1.SyncResource.GroupResource(), "b", errors.New("denied"))
@@ -30,7 +30,9 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 		reason string
 		// lists are the answers to the first lists, and patches those to the first patches of the InfrahubSync b.
 		lists, patches []error
-		// want are the patches of each InfrahubSync, within a time.
+		// second is the time of a second webhook; 0 for none.
+		second time.Duration
+		// want are the patches of each InfrahubSync, within a time after the last webhook.
 		want   map[string]int
 		within time.Duration
 	}{
@@ -38,6 +40,7 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 		"List":      {reason: "the API server was away", lists: []error{errors.New("away"), errors.New("away")}, want: map[string]int{"a": 1, "b": 1}, within: 3 * time.Second},
 		"Patch":     {reason: "one was written", patches: []error{errors.New("away")}, want: map[string]int{"a": 1, "b": 2}, within: 3 * time.Second},
 		"Forbidden": {reason: "another attempt is refused, too", patches: slices.Repeat([]error{refused}, 99), want: map[string]int{"a": 1, "b": 1}, within: requestGap},
+		"Second":    {reason: "it does not wait for the next attempt", lists: slices.Repeat([]error{errors.New("away")}, 5), second: 8 * time.Second, want: map[string]int{"a": 1, "b": 1}, within: requestGap},
 		"Lasting":   {reason: "the interval is next", lists: slices.Repeat([]error{errors.New("away")}, 99), want: map[string]int{}, within: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,6 +83,11 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 				go r.requestSyncs(ctx)
 				_, status := r.accept("1", []byte(`{"event":"infrahub.artifact.updated"}`))
 				require.Less(t, status, 300)
+				if tc.second > 0 {
+					time.Sleep(tc.second)
+					_, status = r.accept("2", []byte(`{"event":"infrahub.artifact.updated"}`))
+					require.Less(t, status, 300)
+				}
 				time.Sleep(tc.within)
 				synctest.Wait()
 				require.Equal(t, tc.want, maps.Clone(patched), tc.reason)
