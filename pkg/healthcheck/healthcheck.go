@@ -171,7 +171,7 @@ func program(text string) (compiled cel.Program, err error) {
 	// The checker panics for some expressions. One VidraResource must not take a worker of the operator each time.
 	defer func() {
 		if recover() != nil {
-			compiled, err = nil, errors.New("the expression cannot be compiled: make it simpler")
+			compiled, err = nil, errors.New("the expression cannot be compiled: give each [?...] and {?...} an optional value, such as status.?a, or make it simpler")
 		}
 	}()
 	copies := 0

@@ -116,7 +116,7 @@ func TestCompile(t *testing.T) {
 		"Copied":          {"The parser copies the text before each of them, and the copies in it.", []v1alpha1.HealthCheck{check("status.?a.optMap(x, x)"+strings.Repeat(".optFlatMap(x, x)", 8)+".orValue(true)", "", "")}, "optMap and optFlatMap are available 4 times in an expression"},
 		"CopiedFewTimes":  {"Few copies cost little.", []v1alpha1.HealthCheck{check("status.?a.optMap(x, x)"+strings.Repeat(".optFlatMap(x, optional.of(x))", 3)+".orValue(true)", "", "")}, ""},
 		"Message":         {"It converts whole values, which may share their parts.", []v1alpha1.HealthCheck{check("google.protobuf.ListValue{values: status.a}.size() == 1", "", "")}, "current: google.protobuf.ListValue{} is not available: remove it"},
-		"Panic":           {"The checker expects an optional value, and panics for one of any type.", []v1alpha1.HealthCheck{check("[?status.a].size() == 1", "", "")}, "current: the expression cannot be compiled"},
+		"Panic":           {"The checker expects an optional value, and panics for one of any type.", []v1alpha1.HealthCheck{check("[?status.a].size() == 1", "", "")}, "current: the expression cannot be compiled: give each [?...] and {?...} an optional value"},
 		"Deep":            {"The parser has a limit.", []v1alpha1.HealthCheck{check(strings.Repeat("(", 1000)+"true"+strings.Repeat(")", 1000), "", "")}, "recursion"},
 	}
 	for name, tc := range cases {
