@@ -107,7 +107,9 @@ func TestDependentsAfterAnotherObstacle(t *testing.T) {
 		require.NoError(t, l.Clients.Metadata.(*metadatafake.FakeMetadataClient).Tracker().Add(definition))
 		waitsFor("VidraResource app is gone")
 		l.away = errors.New("the destination is away")
+		waitsFor("the destination is away")
 		time.Sleep(dependentsLimit)
+		waitsFor("the destination is away")
 		waitsFor("the destination is away")
 		l.away = nil
 		waitsFor("VidraResource app is gone")

@@ -38,7 +38,8 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	p.noteDeletion(objects)
 	ordered := s.deletion.ordered
 	s.deletion.ordered = time.Time{} // after another obstacle, which keeps the objects of the dependents, too
-	if objects > 0 && !p.plan.VR.Orphans() {
+	removes := objects > 0 && !p.plan.VR.Orphans()
+	if removes {
 		if p.plan.VR.Spec.Suspend {
 			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
 				"the VidraResource is being deleted, and spec.suspend keeps its objects (%d) from being removed: "+
@@ -48,6 +49,17 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 			return p.block(ctx, object.Failure{Reason: v1alpha1.ReasonDeletionSuspended, Message: fmt.Sprintf(
 				"the VidraResource is being deleted, and its objects (%d) stay, because %s", objects, why)})
 		}
+	}
+	why := p.connect(ctx)
+	if why != nil && (objects > 0 || s.lostInventory()) && (p.starting || !p.releaseAll()) {
+		number := strconv.Itoa(objects)
+		if objects == 0 {
+			number = "their number is not known, as the inventory was lost"
+		}
+		why.Message += fmt.Sprintf(". Vidra removes its objects (%s) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", number)
+		return p.refuse(ctx, *why)
+	}
+	if removes {
 		s.deletion.ordered = ordered
 		if why, until := p.dependents(ctx); why != nil {
 			result, err := p.block(ctx, *why)
@@ -59,16 +71,6 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 	}
 	for o := range s.plan.Objects.All() { // drift is ignored no longer
 		o.Edits.Drift, o.Edits.Contention = nil, nil
-	}
-	why := p.connect(ctx)
-	if why != nil && (objects > 0 || s.lostInventory()) && (p.starting || !p.releaseAll()) {
-		s.deletion.ordered = time.Time{}
-		number := strconv.Itoa(objects)
-		if objects == 0 {
-			number = "their number is not known, as the inventory was lost"
-		}
-		why.Message += fmt.Sprintf(". Vidra removes its objects (%s) once that is fixed; to leave them in place, set spec.deletionPolicy to Orphan", number)
-		return p.refuse(ctx, *why)
 	}
 	if why == nil {
 		// The removal waits for plan.RemovalSettle, and for the checks above of the reconcile after it.
