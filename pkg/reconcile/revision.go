@@ -240,7 +240,8 @@ func (p *pass) loadKept(ctx context.Context, waiting string) bool {
 
 // isApplied reports whether a manifest is the manifest of the inventory: each of its objects has the same configuration there,
 // and the inventory has these alone. An object whose kind is unserved, or that is still to be applied or removed, leaves that open. An object that
-// is never changed may be absent from the inventory, as one of another client, or have its first configuration there.
+// is never changed may be absent from the inventory, as one of another client, or have its first configuration there. An object that has no UID there was
+// never applied: another VidraResource left it to this one.
 func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
 	if len(resolved.Unresolved) > 0 {
 		return false
@@ -250,7 +251,6 @@ func isApplied(resolved *desired.Resolved, inventory []*plan.Object) bool {
 		if o.In(v1alpha1.ObjectDeleting) {
 			return false
 		}
-		configurations[o.ID] = ""
 		if o.Entry.UID != "" {
 			configurations[o.ID] = o.Entry.Configuration
 		}

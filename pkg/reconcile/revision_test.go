@@ -26,6 +26,8 @@ func TestIsApplied(t *testing.T) {
 	going.Entry.State = v1alpha1.ObjectDeleting
 	goingOnce := entry("once", "2")
 	goingOnce.Entry.State = v1alpha1.ObjectDeleting
+	left := entry("left", "")
+	left.Entry.UID, left.Entry.State = "", v1alpha1.ObjectPending
 	a, once := &desired.Object{ID: id("a"), Configuration: "1"}, &desired.Object{ID: id("once"), Configuration: "2", Lifetime: desired.Lifetime{Apply: v1alpha1.ApplyIfNotPresent}}
 	for name, tc := range map[string]struct {
 		objects   []*desired.Object
@@ -38,6 +40,8 @@ func TestIsApplied(t *testing.T) {
 		"Removed":         {[]*desired.Object{a}, []*plan.Object{going}, false},
 		"More":            {[]*desired.Object{a}, []*plan.Object{entry("a", "1"), entry("b", "1")}, false},
 		"Fewer":           {[]*desired.Object{a}, nil, false},
+		"Left":            {[]*desired.Object{a}, []*plan.Object{entry("a", "1"), left}, true},
+		"LeftAndWanted":   {[]*desired.Object{a, {ID: id("left"), Configuration: "1"}}, []*plan.Object{entry("a", "1"), left}, false},
 		"OfAnotherClient": {[]*desired.Object{a, once}, []*plan.Object{entry("a", "1")}, true},
 		"NeverChanged":    {[]*desired.Object{a, once}, []*plan.Object{entry("a", "1"), entry("once", "1")}, true},
 		"RemovedOnce":     {[]*desired.Object{a, once}, []*plan.Object{entry("a", "1"), goingOnce}, false},
