@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,4 +100,51 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWebhookBesideAFailure: a request that fails for one InfrahubSync, as by an admission webhook of its tenant that does not answer, delays none of other
+// branches, and is repeated until it succeeds.
+func TestWebhookBesideAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		require.NoError(t, v1alpha1.AddToScheme(scheme))
+		of := func(name string) *v1alpha1.InfrahubSync {
+			is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			is.Spec.Source.TargetBranch = name
+			return is
+		}
+		var healthy atomic.Bool
+		patched := map[string]int{}
+		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(of("a"), of("b")).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
+				if !healthy.Load() && obj.GetName() == "b" {
+					return apierrors.NewInternalError(errors.New("failed calling webhook"))
+				}
+				patched[obj.GetName()]++
+				return c.Patch(ctx, obj, p, o...)
+			},
+		}).Build()
+		r := &Receiver{API: api, Client: api, Metrics: NewMetrics(), Log: logr.Discard()}
+		r.prepare()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go r.requestSyncs(ctx)
+		send := func(id, branch string) {
+			_, status := r.accept(id, []byte(`{"event":"infrahub.artifact.updated","branch":"`+branch+`"}`))
+			require.Less(t, status, 300)
+		}
+		send("0", "b")
+		for i := range 10 {
+			time.Sleep(2 * requestGap)
+			send(strconv.Itoa(i+1), "a")
+			time.Sleep(requestGap)
+			synctest.Wait()
+			require.Equal(t, map[string]int{"a": i + 1}, maps.Clone(patched))
+		}
+		healthy.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"a": 10, "b": 1}, maps.Clone(patched))
+	})
 }
