@@ -115,6 +115,9 @@ func (s *search) excludeAmbiguous() (excluded bool) {
 	managers := map[*parents]string{}
 	for _, r := range s.roots {
 		parent, manager := s.touched.governing(r.path), r.entry.record.text("manager")
+		if parent == nil || !parent.here {
+			continue // its parent was excluded for another manager: the next search finds the parents below that one
+		}
 		if first, known := managers[parent]; known && first != manager {
 			parent.here, excluded = false, true
 		}
@@ -123,10 +126,10 @@ func (s *search) excludeAmbiguous() (excluded bool) {
 	return excluded
 }
 
-// governing returns the uppermost parent of a path below which additions count.
+// governing returns the uppermost parent of a path below which additions count; nil, or a lower one, if none is left.
 func (p *parents) governing(path fieldpath.Path) *parents {
 	for _, element := range path {
-		if p.here {
+		if p == nil || p.here {
 			break
 		}
 		key, _ := fieldpath.SerializePathElement(element) // an element of an entry, which was read from text

@@ -683,3 +683,28 @@ func TestRecordedPaths(t *testing.T) {
 	require.NotEmpty(t, pathsOf(many).Record("owner/object"))
 	require.Empty(t, pathsOf(append(many, maxRecorded)).Record("owner/object"))
 }
+
+// TestAmbiguousBelowOneParent: several managers, with several additions each, below the parent of a removed field.
+func TestAmbiguousBelowOneParent(t *testing.T) {
+	t.Parallel()
+	found := owning(t, "example.com/v1", "Widget", `{"spec":{"m":{"a":"1"}}}`)
+	entries, _, err := unstructured.NestedSlice(found.Object, "metadata", "managedFields")
+	require.NoError(t, err)
+	spec := found.Object["spec"].(map[string]any)
+	for _, name := range []string{"one", "two", "three"} {
+		spec[name] = "x"
+		spec["m"].(map[string]any)[name] = "x"
+		entries = append(entries, map[string]any{
+			"manager": name, "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "time": "2026-01-02T03:04:06Z",
+			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:" + name: map[string]any{}, "f:m": map[string]any{"f:" + name: map[string]any{}}}},
+		})
+	}
+	require.NoError(t, unstructured.SetNestedSlice(found.Object, entries, "metadata", "managedFields"))
+	undo := Undo{
+		Known: shown, Manager: manager, Prefix: "vidra/", BeforeKnown: true, Unobserved: true, Scope: BesideChanged,
+		Configuration: map[string]any{"spec": map[string]any{"gone": "x", "m": map[string]any{"a": "1"}}},
+	}
+	added := undo.Added(found, found)
+	require.Empty(t, added.Changes, "nobody knows whose edit it was")
+	require.Len(t, added.Lost, 1)
+}
