@@ -66,7 +66,7 @@ func (o *Objects) Select(ctx context.Context, q Query) (*Selected, error) {
 	case err != nil:
 		return nil, fmt.Errorf("ask which kinds the API server has: %w", err)
 	}
-	seen := map[types.UID]bool{}
+	seen, absent := map[types.UID]bool{}, map[schema.GroupVersionResource]error{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -85,21 +85,26 @@ func (o *Objects) Select(ctx context.Context, q Query) (*Selected, error) {
 			if err := found.list(ctx, at, q.Selector, seen); apierrors.IsForbidden(err) {
 				found.Unread = append(found.Unread, "you may not list "+gvr.GroupResource().String())
 			} else if apierrors.IsNotFound(err) { // a proxy answered, or its kind is gone since
-				if o.mayServe(gvr) {
-					found.Unread = append(found.Unread, fmt.Sprintf("list %s: %v", gvr.GroupResource(), err))
-				}
+				absent[gvr] = err
 			} else if err != nil && !apierrors.IsMethodNotSupported(err) {
 				return nil, fmt.Errorf("list %s: %w", gvr.GroupResource(), err)
 			}
+		}
+	}
+	if len(absent) > 0 {
+		o.kinds.Invalidate()
+	}
+	for gvr, err := range absent {
+		if o.mayServe(gvr) {
+			found.Unread = append(found.Unread, fmt.Sprintf("list %s: %v", gvr.GroupResource(), err))
 		}
 	}
 	slices.Sort(found.Unread)
 	return found, nil
 }
 
-// mayServe reports whether the API server serves a kind now, as far as is known.
+// mayServe reports whether the API server serves a kind, as far as discovery knows.
 func (o *Objects) mayServe(gvr schema.GroupVersionResource) bool {
-	o.kinds.Invalidate()
 	if _, err := o.kinds.ServerResourcesForGroupVersion("v1"); err != nil { // each API server has it, and discovery takes the 404 of a proxy for no groups
 		return true
 	}
