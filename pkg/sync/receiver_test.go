@@ -23,6 +23,32 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
+// requesting returns a Receiver at work beside an API server with the InfrahubSyncs a and b, each of the branch with its name.
+func requesting(t *testing.T, answers interceptor.Funcs) *Receiver {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	of := func(name string) *v1alpha1.InfrahubSync {
+		is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		is.Spec.Source.TargetBranch = name
+		return is
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(of("a"), of("b")).WithInterceptorFuncs(answers).Build()
+	r := &Receiver{API: api, Client: api, Metrics: NewMetrics(), Log: logr.Discard()}
+	r.prepare()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go r.requestSyncs(ctx)
+	return r
+}
+
+// send delivers a webhook about a changed artifact, with further fields.
+func send(t *testing.T, r *Receiver, id, fields string) {
+	t.Helper()
+	_, status := r.accept(id, []byte(`{"event":"infrahub.artifact.updated"`+fields+`}`))
+	require.Less(t, status, 300)
+}
+
 // TestWebhookDuringAnOutage: a webhook was answered before its request for syncs, and its sender does not send it again. So the request outlives a short
 // outage of the API server, with one request for each InfrahubSync, and another webhook waits for no attempt.
 func TestWebhookDuringAnOutage(t *testing.T) {
@@ -48,8 +74,6 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				scheme := runtime.NewScheme()
-				require.NoError(t, v1alpha1.AddToScheme(scheme))
 				next := func(answers *[]error) (err error) {
 					if len(*answers) > 0 {
 						err, *answers = (*answers)[0], (*answers)[1:]
@@ -58,9 +82,7 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 				}
 				var lists int
 				patched := map[string]int{}
-				api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-					&v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: "b"}},
-				).WithInterceptorFuncs(interceptor.Funcs{
+				r := requesting(t, interceptor.Funcs{
 					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
 						lists++
 						if err := next(&tc.lists); err != nil {
@@ -77,18 +99,11 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 						}
 						return c.Patch(ctx, obj, p, o...)
 					},
-				}).Build()
-				r := &Receiver{API: api, Client: api, Metrics: NewMetrics(), Log: logr.Discard()}
-				r.prepare()
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				go r.requestSyncs(ctx)
-				_, status := r.accept("1", []byte(`{"event":"infrahub.artifact.updated"}`))
-				require.Less(t, status, 300)
+				})
+				send(t, r, "1", "")
 				if tc.second > 0 {
 					time.Sleep(tc.second)
-					_, status = r.accept("2", []byte(`{"event":"infrahub.artifact.updated"}`))
-					require.Less(t, status, 300)
+					send(t, r, "2", "")
 				}
 				time.Sleep(tc.within)
 				synctest.Wait()
@@ -107,16 +122,9 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 func TestWebhookBesideAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
-		require.NoError(t, v1alpha1.AddToScheme(scheme))
-		of := func(name string) *v1alpha1.InfrahubSync {
-			is := &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			is.Spec.Source.TargetBranch = name
-			return is
-		}
 		var healthy atomic.Bool
 		patched := map[string]int{}
-		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(of("a"), of("b")).WithInterceptorFuncs(interceptor.Funcs{
+		r := requesting(t, interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
 				if !healthy.Load() && obj.GetName() == "b" {
 					return apierrors.NewInternalError(errors.New("failed calling webhook"))
@@ -124,20 +132,11 @@ func TestWebhookBesideAFailure(t *testing.T) {
 				patched[obj.GetName()]++
 				return c.Patch(ctx, obj, p, o...)
 			},
-		}).Build()
-		r := &Receiver{API: api, Client: api, Metrics: NewMetrics(), Log: logr.Discard()}
-		r.prepare()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go r.requestSyncs(ctx)
-		send := func(id, branch string) {
-			_, status := r.accept(id, []byte(`{"event":"infrahub.artifact.updated","branch":"`+branch+`"}`))
-			require.Less(t, status, 300)
-		}
-		send("0", "b")
+		})
+		send(t, r, "0", `,"branch":"b"`)
 		for i := range 10 {
 			time.Sleep(2 * requestGap)
-			send(strconv.Itoa(i+1), "a")
+			send(t, r, strconv.Itoa(i+1), `,"branch":"a"`)
 			time.Sleep(requestGap)
 			synctest.Wait()
 			require.Equal(t, map[string]int{"a": i + 1}, maps.Clone(patched))
