@@ -97,7 +97,7 @@ func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpat
 				if element, known = exact()[i]; !known {
 					element, known = configured.similarIn(ours)[i]
 				}
-				if !known && !s.recorded { // whose it was is not known: what looks like it counts
+				if !known && !s.recorded { // its owner is unknown: an item that looks like it counts
 					element, known = alike()[i]
 				}
 			}

@@ -16,7 +16,7 @@ const scanned = 16
 // node finds the children of one live value.
 type node struct {
 	live any
-	// indexes are those of a list that were needed, one for each set of keys.
+	// indexes are the indexes of a list, one for each set of keys, made on demand.
 	indexes []*index
 	// similar is the result of similarTo for the set applied.
 	applied *fieldpath.Set

@@ -705,6 +705,6 @@ func TestAmbiguousBelowOneParent(t *testing.T) {
 		Configuration: map[string]any{"spec": map[string]any{"gone": "x", "m": map[string]any{"a": "1"}}},
 	}
 	added := undo.Added(found, found)
-	require.Empty(t, added.Changes, "nobody knows whose edit it was")
+	require.Empty(t, added.Changes, "the editor is unknown")
 	require.Len(t, added.Lost, 1)
 }

@@ -42,7 +42,7 @@ const (
 	// ids that are remembered within it.
 	webhookWindow = 5 * time.Minute
 	maxReplays    = 20_000
-	// webhooksPerSecond and webhookBurst bound the webhooks of one client that are read, and webhooksAtATime those of all at a time.
+	// webhooksPerSecond and webhookBurst bound the webhooks of one client, and webhooksAtATime all webhooks at a time.
 	webhooksPerSecond, webhookBurst, webhooksAtATime = 50, 500, 32
 	// requestGap is the least time between two requests for syncs.
 	requestGap = 500 * time.Millisecond
