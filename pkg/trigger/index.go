@@ -70,7 +70,7 @@ type holder struct {
 	tools ownership.Tools
 	// checks compute the health of its objects; optional.
 	checks *healthcheck.Checks
-	// missing reports that an object was absent at the last look at the health; see AwaitHealth.
+	// missing reports that an object was absent when the health was last read; see AwaitHealth.
 	missing bool
 	// claims are the claims of the owner, each with its index in the slice.
 	claims []*claim
