@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -123,6 +124,14 @@ func TestWatchesAreShownToWhomItIsAllowed(t *testing.T) {
 	await(t, func(c *assert.CollectT) { require.Contains(c, suite.LogOf(t, started), detail) })
 	code, body = send(t, http.MethodPut, level, writer, "level=info")
 	require.Equal(t, http.StatusOK, code, "%s", body)
+
+	codes := map[int]int{}
+	for i := range 200 {
+		code, _ := fetch(t, url, fmt.Sprint("unknown-", i))
+		codes[code]++
+	}
+	require.Zero(t, codes[http.StatusOK])
+	require.Greater(t, codes[http.StatusTooManyRequests], 50, "each unknown token costs a TokenReview: %v", codes)
 }
 
 // fetch gets a URL, with a bearer token unless that is empty. The code is 0 while

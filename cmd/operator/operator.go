@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -146,15 +145,10 @@ func newManager(restConfig, unfenced *rest.Config, o options, lead *replica, inv
 	if err != nil {
 		return nil, err
 	}
-	metricsOptions := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: o.metricsSecure}
-	if o.metricsSecure {
-		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
 	shutdown, renew := shutdownTimeout, renewDeadline
 	managerOptions := ctrl.Options{
 		Scheme:                        s,
-		Metrics:                       metricsOptions,
-		HealthProbeBindAddress:        o.probeAddress,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // see addMetrics
 		PprofBindAddress:              pprof,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              leaseName(o.installation, o.shard),

@@ -110,10 +110,10 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 		return nil, nil, err
 	}
 	return reconciler, eventSinks, errors.Join(mgr.Add(registry), mgr.Add(newReturnMemory()),
-		mgr.Add(&standby{manager: mgr, local: local, registry: registry, scope: o.scope, waits: lead.waits}), mgr.AddMetricsServerExtraHandler(watchesPath, registry),
-		mgr.AddMetricsServerExtraHandler(logLevelPath, logs.handler(o.metricsSecure)),
+		mgr.Add(&standby{manager: mgr, local: local, registry: registry, scope: o.scope, waits: lead.waits}),
+		o.addMetrics(mgr, map[string]http.Handler{watchesPath: registry, logLevelPath: logs.handler(o.metricsSecure)}),
 		mgr.Add(&backstop.Lister{Watches: registry, Trigger: factory, Metrics: reconciler.Reports.Metrics, Interval: o.backstopInterval}),
-		reconciler.SetupWithManager(mgr, o.workers), addProbes(mgr, func() {
+		reconciler.SetupWithManager(mgr, o.workers), o.addProbes(mgr, func() {
 			registry.Get(watchregistry.Key{}, "", "")
 			index.Loaded(trigger.Owner{})
 			reconciler.Known(trigger.Owner{})
@@ -162,12 +162,6 @@ func newRegistry(mgr manager.Manager, local *cluster.Cluster, factory *trigger.F
 	})
 	registry.AddCluster("", local)
 	return registry
-}
-
-// addProbes makes the process live while it takes and releases its locks, and ready when its caches are synced.
-func addProbes(mgr manager.Manager, lock func()) error {
-	synced, live := &syncedCheck{manager: mgr}, &liveness{lock: lock}
-	return errors.Join(mgr.Add(synced), mgr.AddHealthzCheck("locks", live.check), mgr.AddReadyzCheck("caches", synced.check))
 }
 
 // syncedCheck is ready once the caches are synced, on every replica.

@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/clients"
+	"github.com/vidra-operator/vidra/pkg/clients"
 )
 
 const (
@@ -108,9 +108,7 @@ func (r *Receiver) Start(ctx context.Context) error {
 		return fmt.Errorf("--infrahub-webhook-bind-address: %w", err)
 	}
 	r.prepare()
-	server := &http.Server{
-		Handler: r, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-	}
+	server := clients.NewServer(r, 10*time.Second)
 	var working gosync.WaitGroup
 	working.Go(func() { r.requestSyncs(ctx) })
 	working.Go(func() {

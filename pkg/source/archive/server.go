@@ -14,7 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/vidra-operator/vidra/pkg/internal/clients"
+	"github.com/vidra-operator/vidra/pkg/clients"
 )
 
 const (
@@ -55,9 +55,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("--infrahub-publish-bind-address: %w", err)
 	}
 	s.prepare()
-	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 2 * writeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-	}
+	server := clients.NewServer(s, 2*writeTimeout)
 	stopped := context.AfterFunc(ctx, func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

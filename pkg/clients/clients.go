@@ -4,7 +4,9 @@ package clients
 import (
 	"maps"
 	"net"
+	"net/http"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -59,6 +61,27 @@ func (l *Limiter) Enter(address string) (leave func(), ok bool) {
 		from.taken--
 		l.taken--
 	}, true
+}
+
+// Handler returns a handler that answers the requests beyond the bounds with 429.
+func (l *Limiter) Handler(inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leave, ok := l.Enter(r.RemoteAddr)
+		if !ok {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+			return
+		}
+		defer leave()
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// NewServer returns a server that bounds the time and the header of a request, and the time of its answer.
+func NewServer(handler http.Handler, answer time.Duration) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: answer, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 }
 
 // maxConnections is the number of connections of a Listener. One without a request takes about 20 KiB of memory, and one with a header up to 16 KiB more.
