@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -186,14 +185,6 @@ func fair(texts []string, has []int, room int) []int {
 	return shares
 }
 
-// CleanNote returns a text as a note that the API server accepts: one line of valid UTF-8, at
+// CleanNote returns a text as a note that the API server accepts: one line of graphic characters, at
 // most MaxNote bytes.
-func CleanNote(text string) string {
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
-	return display.Truncate(line, MaxNote)
-}
+func CleanNote(text string) string { return display.Truncate(display.Line(text), MaxNote) }

@@ -143,3 +143,19 @@ func TestNotesOfOneGeneration(t *testing.T) {
 		})
 	}
 }
+
+// TestCleanNote: a note is one line, and shows the characters that a terminal or a page would not.
+func TestCleanNote(t *testing.T) {
+	tests := map[string]struct{ reason, text, want string }{
+		"blanks":  {"values keep their blanks", `data.a is "x  y"`, `data.a is "x  y"`},
+		"lines":   {"lines become one", "a\n\tb\u2029c", "a  b c"},
+		"escapes": {"an escape of a terminal is shown", "\x1b[2K\u009b2K", `\x1b[2K\u009b2K`},
+		"bidi":    {"a change of the direction is shown", "a \u202eb\u2066c", `a \u202eb\u2066c`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tt.want, CleanNote(tt.text), tt.reason)
+			require.Equal(t, tt.want, CleanNote(tt.want), "a clean note stays as it is")
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
 
 const (
@@ -99,7 +100,7 @@ func FieldPath(path, name string) string {
 
 func renderField(b *strings.Builder, name string) {
 	name = display.TruncateRunes(name, maxName)
-	if name == "" || strings.ContainsAny(name, ".[]/\" ") {
+	if name == "" || strings.ContainsAny(name, ".[]/\" ") || name != terminal.Escape(name) {
 		fmt.Fprintf(b, "[%q]", name)
 		return
 	}
@@ -163,7 +164,7 @@ func appendJSON(b []byte, v any, at place, most int) []byte {
 	}
 }
 
-// appendScalar encodes a scalar, with < and > as they are.
+// appendScalar encodes a scalar, with < and > as they are, and with characters that are not graphic as escapes.
 func appendScalar(b []byte, v any) []byte {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
@@ -171,5 +172,5 @@ func appendScalar(b []byte, v any) []byte {
 	if err := encoder.Encode(v); err != nil {
 		return append(b, '?')
 	}
-	return append(b, strings.TrimSuffix(text.String(), "\n")...)
+	return append(b, terminal.EscapeJSON(strings.TrimSuffix(text.String(), "\n"))...)
 }

@@ -133,7 +133,7 @@ var awaitsUser = map[string]bool{v1alpha1.SyncReasonSpecInvalid: true, v1alpha1.
 // setConditions sets the conditions. Reconciling and Stalled are in the status while they are true, as kstatus has it.
 func setConditions(status *v1alpha1.InfrahubSyncStatus, generation int64, reason, message string, ready metav1.ConditionStatus) {
 	set := func(kind string, value metav1.ConditionStatus) {
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: generation})
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: display.Line(message), ObservedGeneration: generation})
 	}
 	set(v1alpha1.ConditionReady, ready)
 	for kind, present := range map[string]bool{ // at most one of them is true

@@ -6,8 +6,22 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/vidra-operator/vidra/pkg/terminal"
 )
+
+// Line returns a text in one line, for a terminal or a page: white space is a blank, and other characters that are not graphic are their escapes in Go.
+// Messages and values come from controllers, users and other clusters. Line is idempotent.
+func Line(text string) string {
+	return terminal.Escape(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, text))
+}
 
 // Ellipsis ends a text that was shortened.
 const Ellipsis = "…"

@@ -103,7 +103,7 @@ func Decide(annotations map[string]string, known *v1alpha1.BreakGlassStatus, lim
 		return refuse("the maximum of %s since %s is used up: annotate it again after %s",
 			limits.Max, start.UTC().Format(time.RFC3339), again.UTC().Format(time.RFC3339))
 	}
-	answer.State, answer.Message = v1alpha1.BreakGlassAccepted, display.Truncate(reason, maxText)
+	answer.State, answer.Message = v1alpha1.BreakGlassAccepted, display.Truncate(display.Line(reason), maxText)
 	if until.After(limit) {
 		until = limit
 		answer.Message += fmt.Sprintf(", cut to the maximum of %s", limits.Max)

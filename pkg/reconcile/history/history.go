@@ -93,8 +93,8 @@ func entryOf(owner string, change events.Change, now time.Time) (v1alpha1.Histor
 		}
 		e.Values = append(e.Values, valueOf(field))
 		if e.Manager == "" && e.User == "" {
-			e.Manager = display.Truncate(field.Manager, v1alpha1.MaxHistoryWriter)
-			e.User = display.Truncate(field.User, v1alpha1.MaxHistoryWriter)
+			e.Manager = display.Truncate(display.Line(field.Manager), v1alpha1.MaxHistoryWriter)
+			e.User = display.Truncate(display.Line(field.User), v1alpha1.MaxHistoryWriter)
 		}
 	}
 	if text := strings.Join(e.Values, ""); text == "" || len(text) > ownership.MaxWhole || len(e.Values) > v1alpha1.MaxHistoryFields {

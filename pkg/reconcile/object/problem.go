@@ -24,6 +24,11 @@ func InProgress(reason string) bool {
 func ProblemOf(object *v1alpha1.ProblemObject, reason, message string, conditions ...string) v1alpha1.Problem {
 	return v1alpha1.Problem{
 		Conditions: conditions, Object: object, Reason: reason, Transient: InProgress(reason),
-		Message: display.Truncate(strings.Join(strings.Fields(message), " "), v1alpha1.MaxProblemMessage),
+		Message: ProblemMessage(message),
 	}
+}
+
+// ProblemMessage returns a text as the message of a problem has it.
+func ProblemMessage(text string) string {
+	return display.Truncate(display.Line(strings.Join(strings.Fields(text), " ")), v1alpha1.MaxProblemMessage)
 }

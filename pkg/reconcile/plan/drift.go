@@ -106,13 +106,13 @@ func (i *Inherited) unjudged(id object.Identity) string {
 // Reported reports whether the status has a text about an object. It is unknown for objects that the status leaves out.
 func (i *Inherited) Reported(id object.Identity, text string) bool {
 	message, found := i.messages[id.Subject()]
-	return !found || message == display.Truncate(text, v1alpha1.MaxProblemMessage)
+	return !found || message == object.ProblemMessage(text)
 }
 
 // ReportedAdditions is Reported for the additions in an object. Of a status that may have had more, all count as reported.
 func (i *Inherited) ReportedAdditions(id object.Identity, text string) bool {
 	message, found := i.messages[id.Subject()]
-	return i.InPart || found && message == display.Truncate(text, v1alpha1.MaxProblemMessage)
+	return i.InPart || found && message == object.ProblemMessage(text)
 }
 
 // expectAgain ends decisions to leave changes: those whose time is over, or all. The index expects the state of the last

@@ -29,6 +29,7 @@ func TestReported(t *testing.T) {
 		"Other":     {"It was another drift.", problem(id, v1alpha1.ReasonDriftDetected, "x is 1"), "x is 1; y is 2", false},
 		"Unnamed":   {"What is not listed is not reported again.", problem(other, v1alpha1.ReasonDriftDetected, "y is 2"), "x is 1", true},
 		"NoDrift":   {"Another problem of the object has another text.", problem(id, v1alpha1.ReasonApplyFailed, "no"), "x is 1", true},
+		"Blanks":    {"Its blanks are one.", problem(id, v1alpha1.ReasonDriftDetected, `x is "a  b"`), `x is "a  b"`, true},
 		"Truncated": {"The status has the beginning of a long text.", problem(id, v1alpha1.ReasonDriftDetected, long), long, true},
 	}
 	for name, tc := range cases {

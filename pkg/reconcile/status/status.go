@@ -157,7 +157,7 @@ const maxCondition = 8192
 // setCondition sets a condition of a status.
 func setCondition(status *v1alpha1.VidraResourceStatus, kind string, value metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: kind, Status: value, Reason: reason, Message: display.Truncate(message, maxCondition), ObservedGeneration: status.ObservedGeneration,
+		Type: kind, Status: value, Reason: reason, Message: display.Truncate(display.Line(message), maxCondition), ObservedGeneration: status.ObservedGeneration,
 	})
 }
 
