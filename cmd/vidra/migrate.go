@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/writes/migrate"
 )
@@ -113,22 +113,12 @@ func again(cmd *cobra.Command, given []string, namespace string) string {
 		case value == "true":
 			words = append(words, "--"+flag.Name)
 		case flag.Name == "selector":
-			words = append(words, "-l", quoted(value))
+			words = append(words, "-l", insight.Quoted(value))
 		default:
-			words = append(words, "--"+flag.Name, quoted(value))
+			words = append(words, "--"+flag.Name, insight.Quoted(value))
 		}
 	})
 	return program.Hint("migrate", words...)
-}
-
-// quoted quotes a word for a shell, if that is necessary.
-func quoted(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_=.,/:@%+", r)
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // examplesOf returns the examples for a tool.

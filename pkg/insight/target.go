@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -140,13 +141,23 @@ func kindArgument(kind schema.GroupKind) string {
 	return strings.ToLower(kind.String())
 }
 
-// Argument is the target as an argument of a command: deployment/web -n shop.
+// Argument is the target as an argument of a command that a user copies into a shell: deployment/web -n shop. The name of a Role may have any character.
 func (t Target) Argument() string {
-	text := t.Kind + "/" + t.Name
+	text := Quoted(t.Kind + "/" + t.Name)
 	if t.Namespace != "" {
 		text += " -n " + t.Namespace
 	}
 	return text
+}
+
+// Quoted quotes a word for a shell, if that is necessary.
+func Quoted(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_=.,/:@%+", r)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // TargetOf returns the target that names an object.

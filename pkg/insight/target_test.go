@@ -161,3 +161,20 @@ func TestEditWith(t *testing.T) {
 		require.Equal(t, want, editWith(vr, from))
 	}
 }
+
+// TestArgument: a user who copies a proposed command runs no part of a name.
+func TestArgument(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		target Target
+		want   string
+	}{
+		"plain":   {"an ordinary name is as it is", Target{Kind: "deployment", Namespace: "shop", Name: "web-1.a"}, "deployment/web-1.a -n shop"},
+		"system":  {"so is one of Kubernetes", Target{Kind: "clusterrole", Name: "system:node"}, "clusterrole/system:node"},
+		"command": {"the name of a Role may be a command", Target{Kind: "role", Namespace: "shop", Name: "a; id #"}, "'role/a; id #' -n shop"},
+		"nested":  {"or one in another", Target{Kind: "role", Namespace: "shop", Name: "$(id)'`id`"}, `'role/$(id)'\''` + "`id`' -n shop"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, tt.target.Argument(), tt.reason) })
+	}
+}
