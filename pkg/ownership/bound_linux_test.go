@@ -2,11 +2,15 @@ package ownership
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 )
@@ -232,4 +236,115 @@ func TestWorkOfListsIsLinear(t *testing.T) {
 			}
 		})
 	}
+}
+
+// belowNames returns an object of n fields below names. Another manager has changed each field, and added one beside it. configuration is ours, and restored
+// has its fields.
+func belowNames(tb testing.TB, names []string, n int) (found, restored *unstructured.Unstructured, configuration map[string]any) {
+	tb.Helper()
+	edited, wanted, ours, theirs := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}
+	for i := range n {
+		key, added := fmt.Sprintf("key-%04d", i), fmt.Sprintf("theirs-%04d", i)
+		wanted[key], edited[key], edited[added] = "value", "theirs", "theirs"
+		ours["f:"+key], theirs["f:"+key], theirs["f:"+added] = map[string]any{}, map[string]any{}, map[string]any{}
+	}
+	for _, name := range slices.Backward(names) {
+		edited, wanted = map[string]any{name: edited}, map[string]any{name: wanted}
+		ours, theirs = map[string]any{"f:" + name: ours}, map[string]any{"f:" + name: theirs}
+	}
+	object := func(content, ours map[string]any, more ...any) *unstructured.Unstructured {
+		u := owning(tb, "example.com/v1", "Widget", `{"spec":{}}`)
+		u.Object["spec"] = content
+		entries, _, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+		require.NoError(tb, err)
+		entries[0].(map[string]any)["fieldsV1"] = ours
+		require.NoError(tb, unstructured.SetNestedSlice(u.Object, append(entries[:1], more...), "metadata", "managedFields"))
+		return u
+	}
+	edit := map[string]any{
+		"manager": "kubectl", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "time": "2026-01-02T03:04:06Z",
+		"fieldsV1": map[string]any{"f:spec": theirs},
+	}
+	found = object(edited, map[string]any{"f:spec": map[string]any{"f:other": map[string]any{}}}, edit)
+	return found, object(wanted, map[string]any{"f:spec": ours}), map[string]any{"spec": wanted}
+}
+
+// TestMemoryOfLongPaths has many fields below a long name, or at a great depth, as objects may have them whose schema preserves unknown
+// fields. The memory does not grow with the product of the two.
+func TestMemoryOfLongPaths(t *testing.T) {
+	const n, most = 5_000, 128 << 20
+	for name, names := range map[string][]string{
+		"LongName": {strings.Repeat("k", 200_000)},
+		"Deep":     slices.Repeat([]string{"a"}, 2_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, restored, configuration := belowNames(t, names, n)
+			undo := Undo{Known: shown, Manager: manager, Prefix: "vidra/", BeforeKnown: true, Configuration: configuration}
+			added := func(scope Scope) func() Addition {
+				return func() Addition { undo.Scope = scope; return undo.Added(found, found) }
+			}
+			for name, do := range map[string]func() Addition{
+				"Drift":         func() Addition { return Addition{Changes: Drift(found, restored, manager, shown)} },
+				"BesideChanged": added(BesideChanged),
+				"SinceApply":    added(SinceApply),
+			} {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				result := do()
+				runtime.ReadMemStats(&after)
+				t.Logf("%s: %d MB", name, (after.TotalAlloc-before.TotalAlloc)>>20)
+				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most), name)
+				require.Len(t, result.Changes, n)
+				if name != "Drift" && len(names) == 1 { // the patch of a deep object takes seconds
+					taken := setOf(applied(patched(t, found, result.Patch), manager))
+					require.Equal(t, n+1, taken.Size(), "each addition is removed, whatever the length of its path")
+				}
+				last := result.Changes[n-1]
+				require.Regexp(t, `-4999$`, last.Path, "the end of a path is shown")
+				require.LessOrEqual(t, len(last.Path), 2*maxPath)
+				require.Empty(t, last.Pointer)
+				require.Equal(t, `"theirs"`, last.Value)
+				require.Equal(t, "kubectl", last.Manager)
+				paths := sets.Set[string]{}
+				for _, change := range result.Changes {
+					paths.Insert(change.Path)
+				}
+				require.Len(t, paths, n, "each path has its own text")
+			}
+		})
+	}
+}
+
+// TestWorkOfAmbiguityIsLinear has two managers that added a field at each level of a deep object while nothing watched. None of it counts, and the levels
+// are not excluded one after the other.
+func TestWorkOfAmbiguityIsLinear(t *testing.T) {
+	const depth = 500
+	live, configuration := map[string]any{}, map[string]any{}
+	trees := []map[string]any{{"f:z": map[string]any{}}, {"f:n1": map[string]any{}}, {"f:n2": map[string]any{}}}
+	for range depth {
+		live = map[string]any{"s": live, "n1": "x", "n2": "x"}
+		configuration = map[string]any{"s": configuration, "gone": "x"}
+		for i := range trees {
+			trees[i] = map[string]any{"f:s": trees[i], fmt.Sprintf("f:n%d", i): map[string]any{}}
+		}
+	}
+	found := owning(t, "example.com/v1", "Widget", `{"spec":{}}`)
+	found.Object["spec"] = live
+	entries, _, err := unstructured.NestedSlice(found.Object, "metadata", "managedFields")
+	require.NoError(t, err)
+	entries[0].(map[string]any)["fieldsV1"] = map[string]any{"f:spec": trees[0]}
+	for _, i := range []int{1, 2} {
+		entries = append(entries, map[string]any{
+			"manager": fmt.Sprintf("m%d", i), "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "time": "2026-01-02T03:04:06Z",
+			"fieldsV1": map[string]any{"f:spec": trees[i]},
+		})
+	}
+	require.NoError(t, unstructured.SetNestedSlice(found.Object, entries, "metadata", "managedFields"))
+	undo := Undo{Known: shown, Manager: manager, Prefix: "vidra/", BeforeKnown: true, Configuration: map[string]any{"spec": configuration}, Scope: BesideChanged}
+	added := func() Addition { return undo.Added(found, found) }
+	observed := fixture.ProcessorTime(t, func() { require.NotEmpty(t, added().Changes) })
+	undo.Unobserved = true
+	took := fixture.ProcessorTime(t, func() { require.Empty(t, added().Changes) })
+	t.Logf("%s if it was observed, %s if not", observed, took)
+	require.Less(t, took, 10*observed)
 }

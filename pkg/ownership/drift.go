@@ -31,7 +31,8 @@ const (
 type Change struct {
 	// Path of the field as kubectl users write it:
 	// spec.template.spec.containers[name="web"].image. In a sensitive object, an
-	// item of a list is written as [*], because its keys are values.
+	// item of a list is written as [*], because its keys are values. A path of more
+	// than maxPath bytes is written as its end, behind a hash of the rest.
 	Path string
 	// Kind is the kind of the change.
 	Kind ChangeKind
@@ -40,7 +41,7 @@ type Change struct {
 	Found string
 	// Value is Found as a whole; empty if it is longer than MaxWhole bytes, or if a part of it is withheld.
 	Value string
-	// Pointer is the path as a JSON pointer (RFC 6901); empty if it leads through a
+	// Pointer is the path as a JSON pointer (RFC 6901); empty if it has more than maxPath bytes, or leads through a
 	// list, whose items have other places in other objects.
 	Pointer string
 	// Restored is the value that the owner applies, written like Found. Empty where
@@ -86,7 +87,7 @@ func Drift(found, restored *unstructured.Unstructured, manager string, known Dis
 	w := walker{manager: manager, withheld: known.With(found, restored).Withholds(), entries: latest(entries(found, manager))}
 	ours := applied(found, manager)
 	w.unrecorded = ours == nil
-	w.compare(setOf(owned), setOf(ours), &node{live: found.Object}, &node{live: restored.Object}, nil)
+	w.compare(setOf(owned), setOf(ours), &node{live: found.Object}, &node{live: restored.Object}, &step{})
 	if w.cleared {
 		w.changes = append(w.changes, Change{
 			Path: managedFieldsPath, Kind: Removed,
@@ -131,11 +132,16 @@ func Admitted(changes []Change, found *unstructured.Unstructured, manager string
 // KeepWriters sets the writers of the changes that were found before with the same value: later writers left it as it was. A shortened or withheld value
 // may be another one.
 func KeepWriters(changes, before []Change) {
+	type written struct{ path, value string }
+	first := map[written]*Change{}
+	for i := range slices.Backward(before) {
+		if b := &before[i]; b.Kind == Changed && b.Value != "" {
+			first[written{b.Path, b.Value}] = b
+		}
+	}
 	for i := range changes {
 		c := &changes[i]
-		at := slices.IndexFunc(before, func(b Change) bool { return b.Kind == c.Kind && b.Path == c.Path && b.Value == c.Value })
-		if at >= 0 && c.Kind == Changed && c.Value != "" {
-			b := &before[at]
+		if b, known := first[written{c.Path, c.Value}]; known && c.Kind == Changed {
 			c.Manager, c.User, c.Operation, c.Subresource, c.Time = b.Manager, b.User, b.Operation, b.Subresource, b.Time
 		}
 	}
@@ -158,9 +164,9 @@ type walker struct {
 
 // compare walks the owned set, along the same path in both objects. ours is the part of it that manager still owned in the
 // object that was found.
-func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path fieldpath.Path) {
+func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path *step) {
 	for _, element := range elements(owned) {
-		at := slices.Concat(path, fieldpath.Path{element})
+		at := path.child(element)
 		want, wanted := restored.child(element)
 		got, present := found.child(element)
 		below, nested := owned.Children.Get(element)
@@ -187,9 +193,9 @@ func (w *walker) compare(owned, ours *fieldpath.Set, found, restored *node, path
 
 // shared reports whether a value is a map in which a manager owns something: it was applied empty, and its contents belong to
 // that manager.
-func (w *walker) shared(value any, path fieldpath.Path) bool {
+func (w *walker) shared(value any, path *step) bool {
 	_, isMap := value.(map[string]any)
-	return isMap && slices.ContainsFunc(w.entries, func(e *entry) bool { return e.ownsBelow(path) })
+	return isMap && slices.ContainsFunc(w.partsAt(path), func(p part) bool { return p.set != nil })
 }
 
 // elements returns the sorted first elements of the paths of a set.
@@ -210,16 +216,16 @@ func digestOf(v any) Digest {
 // absent is the value of a missing field.
 type absent struct{}
 
-func (w *walker) add(kind ChangeKind, path fieldpath.Path, found, restored any) {
+func (w *walker) add(kind ChangeKind, path *step, found, restored any) {
 	owner := w.owner(kind, path)
 	if kind == Taken && owner == nil && w.unrecorded {
 		w.cleared = true
 		return
 	}
-	at := placeOf(path)
+	at := path.write(w.withheld).at
 	_, nothing := restored.(absent)
 	withheld := w.withheld || kind != Removed && at.conceals(found) || !nothing && at.conceals(restored)
-	c := Change{Path: render(path, w.withheld), Pointer: pointer(path), Kind: kind, Withheld: withheld}
+	c := Change{Path: path.text(w.withheld), Pointer: path.jsonPointer(w.withheld), Kind: kind, Withheld: withheld}
 	if !withheld {
 		if !nothing {
 			c.Restored = shorten(restored, at)
@@ -249,7 +255,7 @@ type entry struct {
 	ours bool
 	set  *fieldpath.Set
 	// taken is the part to be taken from it; nil if it keeps all.
-	taken *fieldpath.Set
+	taken *built
 	// wrote reports that it owns a path that is new.
 	wrote bool
 }
@@ -262,12 +268,12 @@ func (e *entry) all() *fieldpath.Set {
 	return e.set
 }
 
-// take notes that a path is to be taken from the entry.
-func (e *entry) take(path fieldpath.Path) {
+// take is the part to be taken from the entry.
+func (e *entry) take() *built {
 	if e.taken == nil {
-		e.taken = fieldpath.NewSet()
+		e.taken = newBuilt()
 	}
-	e.taken.Insert(path)
+	return e.taken
 }
 
 // entries returns the entries of the managers that may have changed obj, with our own last.
@@ -302,14 +308,18 @@ func syntheticEntries(obj *unstructured.Unstructured) []*entry {
 // owner is the entry that wrote path last, among those that own it, or else a field above it: a manager that wrote into a map
 // owns the map, too. Nil: unowned. Our own name neither removes nor takes, also where it wrote with another operation, as a patch of
 // an undo does.
-func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
+func (w *walker) owner(kind ChangeKind, path *step) *entry {
+	if len(w.entries) == 0 {
+		return nil
+	}
 	var last, above *entry
+	parts := w.partsAt(path.above)
 	later := func(e, than *entry) bool { return than == nil || e.when.After(than.when) }
-	for _, e := range w.entries {
+	for i, e := range w.entries {
 		if kind != Changed && e.record.text("manager") == w.manager {
 			continue
 		}
-		switch itself, whole := e.owns(path); {
+		switch itself, whole := parts[i].owns(path.element); {
 		case itself && later(e, last):
 			last = e
 		case whole && later(e, above):
@@ -317,32 +327,4 @@ func (w *walker) owner(kind ChangeKind, path fieldpath.Path) *entry {
 		}
 	}
 	return cmp.Or(last, above)
-}
-
-// ownsBelow reports whether the entry has a path below path.
-func (e *entry) ownsBelow(path fieldpath.Path) bool {
-	set := e.all()
-	for _, element := range path {
-		below, nested := set.Children.Get(element)
-		if !nested {
-			return false
-		}
-		set = below
-	}
-	return true
-}
-
-// owns reports whether the entry has path itself or something in it, or else a field above it without its contents.
-func (e *entry) owns(path fieldpath.Path) (itself, above bool) {
-	set := e.all()
-	for _, element := range path[:len(path)-1] {
-		below, nested := set.Children.Get(element)
-		if !nested {
-			return false, set.Members.Has(element)
-		}
-		set = below
-	}
-	last := path[len(path)-1]
-	_, nested := set.Children.Get(last)
-	return nested || set.Members.Has(last), false
 }

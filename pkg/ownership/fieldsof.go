@@ -49,11 +49,11 @@ func FieldsOfEntry(obj *unstructured.Unstructured, entry metav1.ManagedFieldsEnt
 // applied configuration.
 func fieldsIn(set, ours *fieldpath.Set, configuration map[string]any, known Disclosure) (leaves, above []Field) {
 	withheld := known.Withholds()
-	var walk func(set, ours *fieldpath.Set, at *node, path fieldpath.Path, tokens []string)
-	walk = func(set, ours *fieldpath.Set, at *node, path fieldpath.Path, tokens []string) {
+	var walk func(set, ours *fieldpath.Set, at *node, path *step, tokens []string)
+	walk = func(set, ours *fieldpath.Set, at *node, path *step, tokens []string) {
 		for _, element := range elements(set) {
-			p := slices.Concat(path, fieldpath.Path{element})
-			field := Field{Path: render(p, withheld)}
+			p := path.child(element)
+			field := Field{Path: p.text(withheld)}
 			child, token, found := at.configuredBy(element, ours)
 			if found {
 				field.Tokens = append(slices.Clone(tokens), token)
@@ -67,7 +67,7 @@ func fieldsIn(set, ours *fieldpath.Set, configuration map[string]any, known Disc
 			walk(below, ours.WithPrefix(element), child, p, field.Tokens)
 		}
 	}
-	walk(set, ours, &node{live: configuration}, nil, nil)
+	walk(set, ours, &node{live: configuration}, &step{}, nil)
 	return leaves, above
 }
 

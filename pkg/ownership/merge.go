@@ -12,11 +12,11 @@ import (
 // Apply returns the JSON patch (RFC 6902) with the result of two requests: the additions are removed from live, and manager applies a
 // configuration. It is for a dry run, which cannot send two requests one after the other. The API server sets defaults in its result.
 func (a Addition) Apply(live *unstructured.Unstructured, configuration map[string]any, manager string) []PatchOp {
-	set := fieldpath.NewSet()
+	set := newBuilt()
 	for _, path := range a.paths {
-		set.Insert(path)
+		set.insert(path)
 	}
-	left, _ := without(live.Object, nil, set).(map[string]any)
+	left, _ := without(live.Object, nil, set.set).(map[string]any)
 	after := Merge(&unstructured.Unstructured{Object: left}, configuration, func(applier, operation string) bool {
 		return applier == manager && operation == string(metav1.ManagedFieldsOperationApply)
 	})

@@ -46,14 +46,14 @@ func (p *parents) within(fields [][]string, names []string) *parents {
 	}
 	part := parents{here: p.here && at(names), dropped: sets.Set[string]{}, below: map[string]*parents{}}
 	for key := range p.dropped {
-		if at(append(slices.Clip(names), strings.TrimPrefix(key, "f:"))) {
+		if at(append(names, strings.TrimPrefix(key, "f:"))) {
 			part.dropped.Insert(key)
 		}
 	}
 	for key, below := range p.below {
 		child := names
 		if name, isField := strings.CutPrefix(key, "f:"); isField {
-			child = append(slices.Clip(names), name)
+			child = append(names, name) //nolint:gocritic // the next child overwrites it
 		}
 		if sub := below.within(fields, child); sub != nil {
 			part.below[key] = sub
@@ -74,7 +74,7 @@ func (p *parents) child(key string) *parents {
 // the kinds of lists. An absent field that is still ours was never stored: the API server keeps nothing of it. If the former
 // ownership is unknown, it may drop an empty value. If it refuses the object, the empty value counts as removed: it may be a
 // member of a union, such as emptyDir.
-func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path fieldpath.Path) *parents {
+func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path *step) *parents {
 	p := parents{below: map[string]*parents{}}
 	switch conf := conf.(type) {
 	case map[string]any:
@@ -129,16 +129,16 @@ func droppedFields(conf, live map[string]any, ours *fieldpath.Set) sets.Set[stri
 }
 
 // loseUnidentified adds an item of the configuration that lacks keys with defaults.
-func (s *search) loseUnidentified(item any, names []string, path fieldpath.Path) {
+func (s *search) loseUnidentified(item any, names []string, path *step) {
 	fields, _ := item.(map[string]any)
 	if key := keyIn(fields, names); len(key) > 0 {
-		s.lost = append(s.lost, s.change(Removed, slices.Concat(path, fieldpath.Path{{Key: &key}}), nil, item))
+		s.lost = append(s.lost, s.change(Removed, path.child(fieldpath.PathElement{Key: &key}), nil, item))
 	}
 }
 
 // missingChild adds the missing parts of a child to p.
-func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, live any, there bool, ours, all *fieldpath.Set, path fieldpath.Path) {
-	at := slices.Concat(path, fieldpath.Path{element})
+func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, live any, there bool, ours, all *fieldpath.Set, path *step) {
+	at := path.child(element)
 	_, nested := all.Children.Get(element)
 	_, oursNested := ours.Children.Get(element)
 	owned := ours.Members.Has(element) || oursNested

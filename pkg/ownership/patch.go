@@ -37,8 +37,8 @@ func patchOf(all []*entry, manager, apiVersion string) []PatchOp {
 		if e.taken == nil {
 			continue
 		}
-		if sets = append(sets, e.taken); e.index >= 0 {
-			write(e, e.all().Difference(e.taken))
+		if sets = append(sets, e.taken.set); e.index >= 0 {
+			write(e, e.all().Difference(e.taken.set))
 		}
 	}
 	taken := unionOf(sets)

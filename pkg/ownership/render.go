@@ -24,35 +24,30 @@ const (
 	// maxName is how many runes of the name of a field a path holds at most. The
 	// name of a label or an annotation has at most 317.
 	maxName = 317
+	// maxPath is how many bytes a path of a Change, and its pointer, have at most, unless its last element alone has more: an object may have thousands
+	// of fields below a name of 200 KB, or below thousands of levels.
+	maxPath = 1 << 10
 )
 
-// render returns a path as kubectl writes it. Where values are withheld, so are those that identify
+// renderElement returns an element of a path below a value at a place, as kubectl writes it. Where values are withheld, so are those that identify
 // the items of a list.
-func render(path fieldpath.Path, withheld bool) string {
-	var b strings.Builder
-	at := ordinary
-	for _, element := range path {
-		switch {
-		case element.FieldName != nil:
-			at = at.field(*element.FieldName)
-			renderField(&b, *element.FieldName)
-			continue
-		case element.Index != nil:
-			fmt.Fprintf(&b, "[%d]", *element.Index)
-		case withheld || hidesKeys(at.item(), element):
-			b.WriteString("[*]")
-		case element.Value != nil:
-			b.WriteString("[=" + shorten((*element.Value).Unstructured(), ordinary) + "]")
-		case element.Key != nil:
-			keys := make([]string, 0, len(*element.Key))
-			for _, field := range *element.Key {
-				keys = append(keys, field.Name+"="+shorten(field.Value.Unstructured(), ordinary))
-			}
-			b.WriteString("[" + strings.Join(keys, ",") + "]")
+func renderElement(element fieldpath.PathElement, at place, withheld bool) string {
+	switch {
+	case element.FieldName != nil:
+		return renderName(*element.FieldName)
+	case element.Index != nil:
+		return fmt.Sprintf("[%d]", *element.Index)
+	case withheld || hidesKeys(at.item(), element):
+		return "[*]"
+	case element.Value != nil:
+		return "[=" + shorten((*element.Value).Unstructured(), ordinary) + "]"
+	default:
+		keys := make([]string, 0, len(*element.Key))
+		for _, field := range *element.Key {
+			keys = append(keys, field.Name+"="+shorten(field.Value.Unstructured(), ordinary))
 		}
-		at = at.item()
+		return "[" + strings.Join(keys, ",") + "]"
 	}
-	return b.String()
 }
 
 // hidesKeys reports whether the keys that identify an item of a list at p are withheld.
@@ -78,36 +73,29 @@ func PointerNames(pointer string) []string {
 	return names
 }
 
-// pointer writes a path as a JSON pointer; empty if it leads through a list.
-func pointer(path fieldpath.Path) string {
-	var b strings.Builder
-	for _, element := range path {
-		if element.FieldName == nil {
-			return ""
-		}
-		b.WriteString("/" + escapePointer.Replace(*element.FieldName))
-	}
-	return b.String()
-}
-
 // FieldPath returns the path of a field below a path, as a Change has it.
 func FieldPath(path, name string) string {
 	var b strings.Builder
 	b.WriteString(path)
-	renderField(&b, name)
+	appendElement(&b, renderName(name))
 	return b.String()
 }
 
-func renderField(b *strings.Builder, name string) {
-	name = display.TruncateRunes(name, maxName)
-	if name == "" || strings.ContainsAny(name, ".[]/\" ") || name != terminal.Escape(name) {
-		fmt.Fprintf(b, "[%q]", name)
-		return
-	}
-	if b.Len() > 0 {
+// appendElement appends an element to a path.
+func appendElement(b *strings.Builder, element string) {
+	if b.Len() > 0 && element[0] != '[' {
 		b.WriteByte('.')
 	}
-	b.WriteString(name)
+	b.WriteString(element)
+}
+
+// renderName returns the name of a field as kubectl writes it.
+func renderName(name string) string {
+	name = display.TruncateRunes(name, maxName)
+	if name == "" || strings.ContainsAny(name, ".[]/\" ") || name != terminal.Escape(name) {
+		return fmt.Sprintf("[%q]", name)
+	}
+	return name
 }
 
 // shorten is v as JSON, cut at a rune boundary, without the values of environment variables. at is the place of v. Of a large

@@ -16,7 +16,7 @@ func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.S
 	for _, e := range s.managers.owners {
 		owned = append(owned, e.all())
 	}
-	s.touched = s.missing(s.undo.Configuration, found.Object, ours, unionOf(owned), nil)
+	s.touched = s.missing(s.undo.Configuration, found.Object, ours, unionOf(owned), &step{})
 	switch s.undo.Scope {
 	case Everything:
 		s.touched = &parents{here: true}
@@ -53,24 +53,33 @@ type search struct {
 	touched *parents
 	roots   []root
 	lost    []Change
+	// walker names the authors of changes, among the owners at the time of the edit, and writes their paths.
+	walker walker
 }
 
 // managersOfEdit are the managers of an object that was edited.
 type managersOfEdit struct {
 	// appliers are the managers with Prefix that have an entry now.
 	appliers sets.Set[string]
-	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit, and authors the owners that
-	// are searched for the author of a change.
-	entries, owners, authors []*entry
+	// entries belong to other managers, and ours to us; owners are the owners at the time of the edit.
+	entries, owners []*entry
 	// editors are the entries of the managers that may have made the edit.
 	editors []*entry
 }
 
 // root is the top of the addition of an entry.
 type root struct {
-	path  fieldpath.Path
+	path  *step
 	value any
 	entry *entry
+	// below are the parents of path below which additions count.
+	below *counting
+}
+
+// counting are parents below which additions count: one, and those above it.
+type counting struct {
+	parent *parents
+	above  *counting
 }
 
 // mayHaveAdded reports whether the set of an entry may have come with the edit.
@@ -105,7 +114,7 @@ func (s *search) collectAll(ours *fieldpath.Set) {
 	for _, e := range s.managers.editors {
 		e.taken = nil
 		s.collect(e, level{
-			set: e.all(), ours: ours, conf: &node{live: s.undo.Configuration}, configured: true, live: &node{live: s.live.Object}, touched: s.touched,
+			set: e.all(), ours: ours, conf: &node{live: s.undo.Configuration}, configured: true, live: &node{live: s.live.Object}, touched: s.touched, path: &step{},
 		})
 	}
 }
@@ -114,28 +123,19 @@ func (s *search) collectAll(ours *fieldpath.Set) {
 func (s *search) excludeAmbiguous() (excluded bool) {
 	managers := map[*parents]string{}
 	for _, r := range s.roots {
-		parent, manager := s.touched.governing(r.path), r.entry.record.text("manager")
-		if parent == nil || !parent.here {
-			continue // its parent was excluded for another manager: the next search finds the parents below that one
+		manager := r.entry.record.text("manager")
+		for at := r.below; at != nil; at = at.above {
+			first, known := managers[at.parent]
+			if known && (first == manager || !at.parent.here) {
+				break // what holds for it is known above it
+			}
+			if known {
+				at.parent.here, excluded = false, true
+			}
+			managers[at.parent] = manager
 		}
-		if first, known := managers[parent]; known && first != manager {
-			parent.here, excluded = false, true
-		}
-		managers[parent] = manager
 	}
 	return excluded
-}
-
-// governing returns the uppermost parent of a path below which additions count; nil, or a lower one, if none is left.
-func (p *parents) governing(path fieldpath.Path) *parents {
-	for _, element := range path {
-		if p == nil || p.here {
-			break
-		}
-		key, _ := fieldpath.SerializePathElement(element) // an element of an entry, which was read from text
-		p = p.below[key]
-	}
-	return p
 }
 
 // level is a node of an entry's set, with the nodes of ours, the configuration and the object at its path.
@@ -146,10 +146,10 @@ type level struct {
 	configured bool
 	live       *node
 	touched    *parents
-	// added reports that the node is below a touched parent.
+	// added reports that the node is below a touched parent; below are those of them that are touched here.
 	added bool
-	hash  pathHash
-	path  fieldpath.Path
+	below *counting
+	path  *step
 	// names lead to the node in the configuration, as far as it is there.
 	names []string
 }
@@ -157,34 +157,39 @@ type level struct {
 // collect finds the additions of an entry below a node. It reports how many paths it takes from the entry, and how many stay.
 func (s *search) collect(e *entry, at level) (taken, kept int) {
 	added := at.added || at.touched != nil && at.touched.here
+	counts := at.below
+	if at.touched != nil && at.touched.here {
+		counts = &counting{at.touched, counts}
+	}
 	for _, element := range elements(at.set) {
 		key, err := fieldpath.SerializePathElement(element)
 		value, there := at.live.child(element)
-		if err != nil || !there || s.undo.Scope >= SinceApply && len(at.path) == 0 && key == "f:metadata" {
+		if err != nil || !there || s.undo.Scope >= SinceApply && at.path.depth == 0 && key == "f:metadata" {
 			kept++ // written through a version that has another path for it, or metadata of the object
 			continue
 		}
 		sub := level{
-			live: &node{live: value}, added: added || at.touched.drops(key), hash: at.hash.child(key),
-			path: slices.Concat(at.path, fieldpath.Path{element}), names: at.names, touched: at.touched.child(key),
+			live: &node{live: value}, added: added || at.touched.drops(key), below: counts,
+			path: at.path.child(element), names: at.names, touched: at.touched.child(key),
 			ours: at.ours.WithPrefix(element),
 		}
+		sub.path.hash = at.path.hash.child(key)
 		if at.configured {
 			var token string
 			isOurs := at.ours.Members.Has(element) || !sub.ours.Empty()
 			sub.conf, token, sub.configured = at.conf.configured(element, isOurs || !s.recorded)
 			if token != "" {
-				sub.names = append(slices.Clone(at.names), token)
+				sub.names = append(at.names, token) //nolint:gocritic // the next child overwrites it
 			}
-		} else if element.FieldName != nil && len(at.names) == len(at.path) {
-			sub.names = append(slices.Clone(at.names), *element.FieldName)
+		} else if element.FieldName != nil && len(at.names) == at.path.depth {
+			sub.names = append(at.names, *element.FieldName) //nolint:gocritic // see above
 		}
 		took, left := 0, 0
 		if at.set.Members.Has(element) {
-			isNew := !sub.configured && !s.undo.Before.has(sub.hash.short())
+			isNew := !sub.configured && !s.undo.Before.has(sub.path.hash.short())
 			e.wrote = e.wrote || isNew
 			if isNew && added && (s.undo.Keep == nil || !s.undo.Keep(e.record.text("manager"), sub.names)) {
-				e.take(sub.path)
+				e.take().insert(sub.path)
 				took++
 			} else {
 				left++
@@ -197,7 +202,7 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 			took, left = took+t, left+k
 		}
 		if took > 0 && left == 0 && !sub.configured {
-			s.roots = append(s.roots[:roots], root{path: sub.path, value: value, entry: e})
+			s.roots = append(s.roots[:roots], root{path: sub.path, value: value, entry: e, below: counts})
 		}
 		taken, kept = taken+took, kept+left
 	}
@@ -206,32 +211,35 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 
 // collectBelow takes the paths of others below the roots.
 func (s *search) collectBelow() {
-	roots := fieldpath.NewSet()
+	roots := newBuilt()
 	for _, r := range s.roots {
-		roots.Insert(r.path)
+		roots.insert(r.path)
 	}
 	for _, e := range s.managers.entries {
 		if !e.ours && e.record.text("subresource") == "" && !e.record.appliedWith(s.undo.Prefix) {
-			e.takeBelow(e.all(), roots, nil)
+			e.takeBelow(e.all(), roots.set, &step{})
 		}
 	}
 }
 
 // takeBelow takes the paths of set, which is the part of the entry at a path, that are roots or below one.
-func (e *entry) takeBelow(set, roots *fieldpath.Set, path fieldpath.Path) {
+func (e *entry) takeBelow(set, roots *fieldpath.Set, path *step) {
 	if roots.Empty() {
 		return
 	}
 	for _, element := range elements(set) {
-		at := slices.Concat(path, fieldpath.Path{element})
+		at := path.child(element)
 		if !roots.Members.Has(element) {
 			e.takeBelow(set.WithPrefix(element), roots.WithPrefix(element), at)
 			continue
 		}
 		if set.Members.Has(element) {
-			e.take(at)
+			e.take().insert(at)
 		}
-		set.WithPrefix(element).Iterate(func(below fieldpath.Path) { e.take(slices.Concat(at, below)) })
+		if below, nested := set.Children.Get(element); nested {
+			part := e.take().at(at)
+			*part = *part.Union(below)
+		}
 	}
 }
 
@@ -243,9 +251,9 @@ func (s *search) addition() Addition {
 			a.authors = append(a.authors, e)
 		}
 	}
-	slices.SortStableFunc(s.roots, func(a, b root) int { return a.path.Compare(b.path) })
+	slices.SortStableFunc(s.roots, func(a, b root) int { return a.path.compare(b.path) })
 	for i, r := range s.roots {
-		if r.entry.index < 0 && i > 0 && r.path.Equals(s.roots[i-1].path) {
+		if r.entry.index < 0 && i > 0 && r.path.compare(s.roots[i-1].path) == 0 {
 			continue // another manager added the rest of it, and is named
 		}
 		c := s.change(Added, r.path, r.value, nil)
@@ -257,13 +265,13 @@ func (s *search) addition() Addition {
 
 // change returns a Change of the object. The owner of a field that exists is the manager that
 // changed it.
-func (s *search) change(kind ChangeKind, path fieldpath.Path, found, restored any) Change {
-	w := walker{manager: s.undo.Manager, withheld: s.withheld, entries: s.managers.authors}
-	if kind != Changed {
-		w.entries = nil
-	}
+func (s *search) change(kind ChangeKind, path *step, found, restored any) Change {
 	if kind == Added {
 		restored = absent{}
+	}
+	w := s.walker
+	if kind != Changed {
+		w.entries = nil
 	}
 	w.add(kind, path, found, restored)
 	return w.changes[0]

@@ -111,15 +111,21 @@ func Kept(before, after *unstructured.Unstructured, manager, prefix string, know
 		if r.appliedWith(prefix) || r.fields() == nil {
 			continue
 		}
-		dropped.Intersection(setOf(r.fields())).Leaves().Iterate(func(path fieldpath.Path) {
-			hash := pathHash(0)
-			for _, element := range path {
+		var walk func(set *fieldpath.Set, path *step)
+		walk = func(set *fieldpath.Set, path *step) {
+			for _, element := range elements(set) {
+				at := path.child(element)
 				if text, err := fieldpath.SerializePathElement(element); err == nil {
-					hash = hash.child(text)
+					at.hash = path.hash.child(text)
 				}
+				if below, nested := set.Children.Get(element); nested {
+					walk(below, at)
+					continue
+				}
+				kept = append(kept, KeptField{Path: at.text(withheld), Manager: r.text("manager"), hash: at.hash.short()})
 			}
-			kept = append(kept, KeptField{Path: render(path, withheld), Manager: r.text("manager"), hash: hash.short()})
-		})
+		}
+		walk(dropped.Intersection(setOf(r.fields())).Leaves(), &step{})
 	}
 	slices.SortStableFunc(kept, func(a, b KeptField) int { return strings.Compare(a.Path, b.Path) })
 	return kept

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // Scope is the part of the additions of an edit that must be undone.
@@ -78,7 +77,7 @@ type Addition struct {
 	// authors are the entries that changed with the edit, or since.
 	authors []*entry
 	// paths lead to Changes in the object.
-	paths []fieldpath.Path
+	paths []*step
 }
 
 // And returns two parts of the additions of an edit, if the first one was insufficient.
@@ -161,7 +160,7 @@ func (u Undo) Added(found, live *unstructured.Unstructured) Addition {
 	if s.managers.owners = s.managers.entries; found != live && recorded {
 		s.managers.owners = entries(found, u.Manager)
 	}
-	s.managers.authors = latest(s.managers.owners)
+	s.walker = walker{manager: u.Manager, withheld: s.withheld, entries: latest(s.managers.owners)}
 	oursFound := setOf(ours)
 	s.findRemoved(found, oursFound)
 	if s.touched == nil {

@@ -406,7 +406,7 @@ func TestAddedWithoutManagedFields(t *testing.T) {
 			require.Equal(t, all(live).String(), all(after).String(), "fields change their owners alone")
 			for r := range records(after) {
 				for _, path := range added.paths {
-					require.Equal(t, r.text("manager") == manager, setOf(r.fields()).Has(path), "the addition is ours alone")
+					require.Equal(t, r.text("manager") == manager, setOf(r.fields()).Has(elementsTo(path)), "the addition is ours alone")
 				}
 			}
 		})

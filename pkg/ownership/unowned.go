@@ -19,7 +19,7 @@ func (s *search) addUnowned() {
 	for r := range records(s.live) {
 		owned = append(owned, setOf(r.fields()))
 	}
-	set := s.unowned(s.live.Object, &node{live: s.undo.Configuration}, unionOf(owned), s.touched, nil)
+	set := s.unowned(s.live.Object, &node{live: s.undo.Configuration}, unionOf(owned), s.touched, &step{})
 	if !set.Empty() {
 		e := &entry{index: -1, set: set}
 		s.managers.entries, s.managers.editors = append(s.managers.entries, e), append(s.managers.editors, e)
@@ -28,7 +28,7 @@ func (s *search) addUnowned() {
 
 // unowned returns the unowned fields below the touched parents, except fields of the configuration. It descends where the
 // configuration has a node, and searches the rest to its leaves.
-func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *parents, path fieldpath.Path) *fieldpath.Set {
+func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *parents, path *step) *fieldpath.Set {
 	set := fieldpath.NewSet()
 	if touched == nil {
 		return set
@@ -55,8 +55,7 @@ func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *pa
 		if err != nil || !there || !configured || isServerField(path, element) {
 			continue
 		}
-		at := slices.Concat(path, fieldpath.Path{element})
-		if below := s.unowned(value, sub, owned.WithPrefix(element), touched.below[key], at); !below.Empty() {
+		if below := s.unowned(value, sub, owned.WithPrefix(element), touched.below[key], path.child(element)); !below.Empty() {
 			*set.Children.Descend(element) = *below
 		}
 	}
@@ -65,11 +64,11 @@ func (s *search) unowned(live any, conf *node, owned *fieldpath.Set, touched *pa
 
 // isServerField reports whether an unowned field has another source than a default. Of spec.replicas, the API server records no
 // owner when it is set through the subresource scale.
-func isServerField(path fieldpath.Path, element fieldpath.PathElement) bool {
-	if len(path) == 1 && path[0].FieldName != nil && element.FieldName != nil {
-		return *path[0].FieldName == "spec" && *element.FieldName == "replicas"
+func isServerField(path *step, element fieldpath.PathElement) bool {
+	if path.depth == 1 && path.element.FieldName != nil && element.FieldName != nil {
+		return *path.element.FieldName == "spec" && *element.FieldName == "replicas"
 	}
-	return len(path) == 0 && element.FieldName != nil && slices.Contains(serverFields, *element.FieldName)
+	return path.depth == 0 && element.FieldName != nil && slices.Contains(serverFields, *element.FieldName)
 }
 
 // addUnownedBelow adds a child of a map to set, with the unowned fields below it. An unowned list is one field.
@@ -83,12 +82,12 @@ func addUnownedBelow(set *fieldpath.Set, element fieldpath.PathElement, live any
 		set.Members.Insert(element)
 	}
 	fields, _ := live.(map[string]any)
+	sub := fieldpath.NewSet()
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		sub := fieldpath.NewSet()
 		addUnownedBelow(sub, fieldpath.PathElement{FieldName: &name}, fields[name], below)
-		if !sub.Empty() {
-			child := set.Children.Descend(element)
-			*child = *child.Union(sub)
-		}
+	}
+	if !sub.Empty() {
+		child := set.Children.Descend(element)
+		*child = *child.Union(sub)
 	}
 }

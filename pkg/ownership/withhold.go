@@ -197,17 +197,12 @@ func (p place) conceals(value any) bool {
 	return p == concealed || p == variable
 }
 
-// placeOf is the place of the value at the end of a path.
-func placeOf(path fieldpath.Path) place {
-	p := ordinary
-	for _, element := range path {
-		if element.FieldName != nil {
-			p = p.field(*element.FieldName)
-		} else {
-			p = p.item()
-		}
+// child is the place of the value that element selects in one at p.
+func (p place) child(element fieldpath.PathElement) place {
+	if element.FieldName != nil {
+		return p.field(*element.FieldName)
 	}
-	return p
+	return p.item()
 }
 
 // InEnvironment reports whether a path leads to environment variables or to the value of

@@ -1,9 +1,8 @@
 package apply
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -60,13 +59,17 @@ func (r *Result) revertedFields(manager string) []ownership.Change {
 func byOthers(changes []ownership.Change, manager string, seen []ownership.Change) []ownership.Change {
 	var sure, perhaps []ownership.Change
 	explained := seen != nil
+	before := sets.Set[string]{}
+	for _, c := range seen {
+		before.Insert(c.Path)
+	}
 	for _, c := range changes {
 		ours := c.Manager == manager && c.Operation == string(metav1.ManagedFieldsOperationApply)
 		switch {
 		case c.Kind == ownership.Taken: // the manifest has agreed
 			explained = true
 		case ours:
-		case c.Kind == ownership.Changed && c.Manager != "", slices.ContainsFunc(seen, func(s ownership.Change) bool { return s.Path == c.Path }):
+		case c.Kind == ownership.Changed && c.Manager != "", before.Has(c.Path):
 			sure = append(sure, c)
 		default:
 			perhaps = append(perhaps, c)
