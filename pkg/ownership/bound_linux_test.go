@@ -348,3 +348,21 @@ func TestWorkOfAmbiguityIsLinear(t *testing.T) {
 	t.Logf("%s if it was observed, %s if not", observed, took)
 	require.Less(t, took, 10*observed)
 }
+
+// TestWorkOfConflictsIsLinear has as many conflicts as fields.
+func TestWorkOfConflictsIsLinear(t *testing.T) {
+	const n = 2_000
+	names := []string{strings.Repeat("k", 1_000)}
+	_, live, _ := belowNames(t, names, n)
+	text, err := live.MarshalJSON()
+	require.NoError(t, err)
+	decode := fixture.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+	took := fixture.ProcessorTime(t, func() {
+		same := SameValues(live, manager, live, live)
+		for i := range n {
+			require.True(t, same(fmt.Sprintf(".spec.%s.key-%04d", names[0], i)))
+		}
+	})
+	t.Logf("%s to decode %d bytes, %s for this", decode, len(text), took)
+	require.Less(t, took, 40*decode)
+}

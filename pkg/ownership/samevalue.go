@@ -10,32 +10,37 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SameValue reports whether two configurations have the same value of a field that manager applied to live. field is the path as the
-// API server names it in a conflict. It reports false for a field that one of them lacks.
-func SameValue(live *unstructured.Unstructured, manager, field string, a, b *unstructured.Unstructured) bool {
-	same := false
-	setOf(applied(live, manager)).Iterate(func(path fieldpath.Path) {
-		if path.String() != field {
-			return
-		}
-		one, inA := configuredAt(a.Object, path)
-		other, inB := configuredAt(b.Object, path)
-		same = same || inA && inB && reflect.DeepEqual(one, other)
-	})
-	return same
+// SameValues returns a function that reports whether two configurations have the same value of a field that manager applied to live. field is
+// the path as the API server names it in a conflict. It reports false for a field that one of them lacks.
+func SameValues(live *unstructured.Unstructured, manager string, a, b *unstructured.Unstructured) func(field string) bool {
+	return (&common{below: setOf(applied(live, manager)), a: &node{live: a.Object}, b: &node{live: b.Object}}).same
 }
 
-// configuredAt returns the value of a configuration at a path. Items of lists may leave out keys with a default.
-func configuredAt(configuration any, path fieldpath.Path) (any, bool) {
-	at := &node{live: configuration}
-	for _, element := range path {
-		child, _, found := at.configured(element, true)
-		if !found {
-			return nil, false
+// common is an owned field that two configurations have.
+type common struct {
+	text     string // of its last element
+	owned    bool
+	below    *fieldpath.Set
+	a, b     *node
+	children []*common // nil until they are needed
+}
+
+// same is SameValues for the rest of a path below the field.
+func (c *common) same(rest string) bool {
+	if c.children == nil {
+		c.children = []*common{}
+		for _, element := range elements(c.below) {
+			a, _, inA := c.a.configured(element, true)
+			b, _, inB := c.b.configured(element, true)
+			if inA && inB {
+				c.children = append(c.children, &common{element.String(), c.below.Members.Has(element), c.below.WithPrefix(element), a, b, nil})
+			}
 		}
-		at = child
 	}
-	return at.live, true
+	return slices.ContainsFunc(c.children, func(child *common) bool {
+		after, named := strings.CutPrefix(rest, child.text)
+		return named && (after == "" && child.owned && reflect.DeepEqual(child.a.live, child.b.live) || child.same(after))
+	})
 }
 
 // Disagreement returns the path of a field with different values in two configurations; false if there is none. Fields that

@@ -42,7 +42,7 @@ func TestSameValue(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, SameValue(live, tc.manager, tc.field, tc.a, tc.b), tc.reason)
+			require.Equal(t, tc.want, SameValues(live, tc.manager, tc.a, tc.b)(tc.field), tc.reason)
 		})
 	}
 }

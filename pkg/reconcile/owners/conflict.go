@@ -53,10 +53,13 @@ func (r *Conflict) AsFailure(_ error, known ownership.Disclosure) object.Failure
 	return object.Failure{Reason: v1alpha1.ReasonOwnershipConflict, Message: shown.Error()}
 }
 
-// agrees reports whether the latest manifest of the other VidraResource has the value of a field that the object applied has. field is as the
-// API server names it in a conflict about live.
-func (o *CoOwner) agrees(live, applied *unstructured.Unstructured, field string) bool {
-	return o.wanted != nil && ownership.SameValue(live, o.Manager, field, o.wanted, applied)
+// agreement returns a function that reports whether the latest manifest of the other VidraResource has the value of a field that the object applied
+// has. field is as the API server names it in a conflict about live.
+func (o *CoOwner) agreement(live, applied *unstructured.Unstructured) func(field string) bool {
+	if o.wanted == nil {
+		return func(string) bool { return false }
+	}
+	return ownership.SameValues(live, o.Manager, o.wanted, applied)
 }
 
 // RivalOf returns a Conflict if one of others owns an object that was edited since its apply, and its latest manifest has another value
@@ -84,13 +87,20 @@ func conflictIn(refused error, live, wanted *unstructured.Unstructured, others [
 	if details == nil || len(details.Causes) == 0 {
 		return refused // not a conflict of field managers
 	}
+	agrees := map[int]func(field string) bool{}
 	for _, cause := range details.Causes {
 		if cause.Type != metav1.CauseTypeFieldManagerConflict {
 			return refused
 		}
 		manager, applies := managerIn(cause.Message)
 		i := slices.IndexFunc(others, func(other CoOwner) bool { return other.Manager == manager })
-		if applies && i >= 0 && !others[i].agrees(live, wanted, cause.Field) {
+		if !applies || i < 0 {
+			continue
+		}
+		if agrees[i] == nil {
+			agrees[i] = others[i].agreement(live, wanted)
+		}
+		if !agrees[i](cause.Field) {
 			return &Conflict{Manager: manager, Other: others[i].Name, Leaving: others[i].Leaving, field: strings.TrimPrefix(cause.Field, ".")}
 		}
 	}
