@@ -48,3 +48,59 @@ func mergeInto(all, tree fieldsV1) {
 		mergeInto(into, sub)
 	}
 }
+
+// treesAt are trees on a walk, with the parts of them at the path of the walk.
+type treesAt struct {
+	path []string
+	// trees are whole trees, then their parts below the first key of path, and so on. ends has the end of each of these groups, as far as they were
+	// needed: siblings share those above.
+	trees []fieldsV1
+	ends  []int
+}
+
+// descend enters a child, and ascend leaves it.
+func (t *treesAt) descend(key string) { t.path = append(t.path, key) }
+
+func (t *treesAt) ascend() {
+	depth := len(t.path)
+	if t.path = t.path[:depth-1]; len(t.ends) > depth {
+		end := t.ends[depth-1]
+		clear(t.trees[end:])
+		t.trees, t.ends = t.trees[:end], t.ends[:depth]
+	}
+}
+
+// anyBelow reports whether one of the trees has a path below the path of the walk. It merges many trees first.
+func (t *treesAt) anyBelow() bool {
+	if len(t.ends) == 0 {
+		if len(t.trees) > fewTrees {
+			all := merged(t.trees)
+			clear(t.trees)
+			t.trees = append(t.trees[:0], all)
+		}
+		t.ends = append(t.ends, len(t.trees))
+	}
+	first := 0
+	if len(t.ends) > 1 {
+		first = t.ends[len(t.ends)-2]
+	}
+	for len(t.ends) <= len(t.path) {
+		key, end := t.path[len(t.ends)-1], len(t.trees)
+		for _, tree := range t.trees[first:end] {
+			if below, _ := tree[key].(map[string]any); len(below) > 0 {
+				t.trees = append(t.trees, below)
+			}
+		}
+		t.ends, first = append(t.ends, len(t.trees)), end
+	}
+	return slices.ContainsFunc(t.trees[first:], func(fields fieldsV1) bool {
+		_, self := fields["."]
+		return len(fields) > 1 || !self
+	})
+}
+
+// clear forgets the trees.
+func (t *treesAt) clear() {
+	clear(t.trees)
+	t.path, t.trees, t.ends = t.path[:0], t.trees[:0], t.ends[:0]
+}

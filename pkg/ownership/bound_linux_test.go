@@ -366,3 +366,74 @@ func TestWorkOfConflictsIsLinear(t *testing.T) {
 	t.Logf("%s to decode %d bytes, %s for this", decode, len(text), took)
 	require.Less(t, took, 40*decode)
 }
+
+// TestWorkOfLongPathsIsLinear has thousands of maps that are owned as a whole below a long name, or at a great depth, with fields of users' tools beside
+// them: the digest of each event walks to them once.
+func TestWorkOfLongPathsIsLinear(t *testing.T) {
+	const n, tools = 5_000, 12
+	for name, names := range map[string][]string{
+		"LongName": {strings.Repeat("k", 200_000)},
+		"Deep":     slices.Repeat([]string{"a"}, 2_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			live, ours, theirs := map[string]any{}, map[string]any{}, map[string]any{}
+			for i := range n {
+				key, added := fmt.Sprintf("key-%04d", i), fmt.Sprintf("theirs-%04d", i)
+				live[key], live[added] = map[string]any{"a": "x"}, "x"
+				ours["f:"+key], theirs["f:"+added] = map[string]any{}, map[string]any{}
+			}
+			spec := map[string]any{"f:" + names[0]: map[string]any{}}
+			for _, name := range slices.Backward(names) {
+				live, ours, theirs = map[string]any{name: live}, map[string]any{"f:" + name: ours}, map[string]any{"f:" + name: theirs}
+			}
+			u := owning(t, "example.com/v1", "Widget", `{"spec":{}}`)
+			u.Object["spec"] = live
+			entries, _, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+			require.NoError(t, err)
+			entries[0].(map[string]any)["fieldsV1"] = map[string]any{"f:spec": ours}
+			entries = entries[:1]
+			for i := range tools {
+				set := spec
+				if i == 0 {
+					set = theirs
+				}
+				entries = append(entries, map[string]any{
+					"manager": fmt.Sprintf("kubectl-%d", i), "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "time": "2026-01-02T03:04:06Z",
+					"fieldsV1": map[string]any{"f:spec": set},
+				})
+			}
+			require.NoError(t, unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields"))
+			text, err := u.MarshalJSON()
+			require.NoError(t, err)
+			decode := fixture.ProcessorTime(t, func() { require.NoError(t, (&unstructured.Unstructured{}).UnmarshalJSON(text)) })
+			for name, do := range map[string]func(){
+				"Of":     func() { Of(u, manager) },
+				"Tools":  func() { DefaultTools.Digest(u, manager) },
+				"Others": func() { Others(u, "vidra/") },
+			} {
+				took := fixture.ProcessorTime(t, do)
+				t.Logf("%s to decode %d bytes, %s for %s", decode, len(text), took, name)
+				require.Less(t, took, 10*decode, name)
+			}
+		})
+	}
+}
+
+// TestDigestOfLongPaths has the digest of the additions of tools differ for each long path.
+func TestDigestOfLongPaths(t *testing.T) {
+	long := strings.Repeat("k", 2*maxPath)
+	digests := map[Digest]string{}
+	for _, path := range [][]string{{long + "1", "a"}, {long + "2", "a"}, {"x", long, "a"}, {"y", long, "a"}, {long, "x", "y", "z", "a"}, {long, "x", "w", "z", "a"}} {
+		var live, fields any = "x", map[string]any{}
+		for _, name := range slices.Backward(path) {
+			live, fields = map[string]any{name: live}, map[string]any{"f:" + name: fields}
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": live, "metadata": map[string]any{"managedFields": []any{map[string]any{
+			"manager": "kubectl-edit", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": fields},
+		}}}}}
+		digest, found := DefaultTools.Digest(u, manager)
+		require.True(t, found)
+		require.NotContains(t, digests, digest)
+		digests[digest] = strings.Join(path, "/")
+	}
+}

@@ -57,7 +57,7 @@ func Of(obj *unstructured.Unstructured, manager string) (d Digest, recorded bool
 	e := encoders.Get().(*encoder)
 	fields := applied(obj, manager)
 	if fields != nil {
-		e.others = appendOthers(e.others, obj, manager)
+		e.at.trees = appendOthers(e.at.trees, obj, manager)
 		e.tag('o')
 		e.owned(fields, obj.Object)
 		return e.digest(), true

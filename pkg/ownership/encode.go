@@ -28,10 +28,8 @@ type encoder struct {
 	buf []byte
 	// keys is a stack of the sorted keys of the maps that are being encoded.
 	keys []string
-	// path leads to the owned fields that are being encoded, and others are the
-	// trees of all other managers in the object.
-	path   []string
-	others []fieldsV1
+	// at leads to the owned fields that are being encoded, with the trees of all other managers in the object.
+	at treesAt
 	// floats reports that numbers are equal if they are as float64.
 	floats bool
 }
@@ -44,8 +42,7 @@ var encoders = sync.Pool{New: func() any {
 // digest ends the encoding, and returns the encoder to the pool.
 func (e *encoder) digest() Digest {
 	e.flush()
-	clear(e.others)
-	e.others = e.others[:0]
+	e.at.clear()
 	var d Digest
 	copy(d[:], e.hash.Sum(e.buf))
 	e.hash.Reset()
@@ -98,7 +95,7 @@ func (e *encoder) owned(fields fieldsV1, live any) {
 		if !found {
 			e.tag('a')
 		}
-		e.path = append(e.path, key)
+		e.at.descend(key)
 		switch {
 		case len(sub) > 0:
 			e.tag('{')
@@ -109,7 +106,7 @@ func (e *encoder) owned(fields fieldsV1, live any) {
 		case found:
 			e.value(child)
 		}
-		e.path = e.path[:len(e.path)-1]
+		e.at.ascend()
 	}
 	if first < end && hasKeylessItem(n.live, e.keys[end-1]) {
 		e.tag('!')
@@ -148,26 +145,7 @@ func (e *encoder) shared(value any) bool {
 	if m, ok := value.(map[string]any); !ok || len(m) == 0 {
 		return false
 	}
-	return anyBelow(&e.others, e.path)
-}
-
-// anyBelow reports whether one of several trees has a path below a path. It merges many trees first.
-func anyBelow(trees *[]fieldsV1, path []string) bool {
-	if len(*trees) > fewTrees {
-		all := merged(*trees)
-		clear(*trees)
-		*trees = append((*trees)[:0], all)
-	}
-	return slices.ContainsFunc(*trees, func(fields fieldsV1) bool { return hasBelow(fields, path) })
-}
-
-// hasBelow reports whether a tree has a path below a path.
-func hasBelow(fields fieldsV1, path []string) bool {
-	for _, key := range path {
-		fields, _ = fields[key].(map[string]any)
-	}
-	_, self := fields["."]
-	return len(fields) > 1 || len(fields) == 1 && !self
+	return e.at.anyBelow()
 }
 
 // value encodes a JSON value so that equal values have equal encodings.

@@ -18,7 +18,7 @@ func Extract(obj *unstructured.Unstructured, manager string) (configuration *uns
 	if fields == nil {
 		return nil, false
 	}
-	x := extractor{others: appendOthers(nil, obj, manager)}
+	x := extractor{treesAt{trees: appendOthers(nil, obj, manager)}}
 	content, ok := x.mapping(fields, obj.Object)
 	if !ok {
 		return nil, false
@@ -32,9 +32,8 @@ func Extract(obj *unstructured.Unstructured, manager string) (configuration *uns
 
 // extractor makes a configuration from a tree and the live values.
 type extractor struct {
-	// others are the trees of all other managers, and path leads to the field that is being extracted.
-	others []fieldsV1
-	path   []string
+	// at leads to the field that is being extracted, with the trees of all other managers.
+	at treesAt
 }
 
 // value returns the owned part of a live value. below is the tree of the field; it is empty for a leaf.
@@ -44,7 +43,7 @@ func (x *extractor) value(below fieldsV1, live any) (any, bool) {
 		if len(below) > 0 {
 			return x.mapping(below, at)
 		}
-		if anyBelow(&x.others, x.path) { // it was applied empty, and its content is of others
+		if x.at.anyBelow() { // it was applied empty, and its content is of others
 			return map[string]any{}, true
 		}
 	case []any:
@@ -71,9 +70,9 @@ func (x *extractor) mapping(fields fieldsV1, live map[string]any) (map[string]an
 			return nil, false
 		}
 		below, _ := sub.(map[string]any)
-		x.path = append(x.path, key)
+		x.at.descend(key)
 		extracted, ok := x.value(below, child)
-		x.path = x.path[:len(x.path)-1]
+		x.at.ascend()
 		if !ok {
 			return nil, false
 		}
@@ -120,7 +119,7 @@ func (x *extractor) item(key string, fields fieldsV1, live any) (any, bool) {
 	if _, self := below["."]; !is || len(below) == 0 || len(below) == 1 && self {
 		return nil, false // of such an item, the keys that were applied are not known
 	}
-	x.path = append(x.path, key)
-	defer func() { x.path = x.path[:len(x.path)-1] }()
+	x.at.descend(key)
+	defer x.at.ascend()
 	return x.mapping(below, at)
 }

@@ -124,28 +124,47 @@ func (e *encoder) additions(fields, ours fieldsV1, live any) (added bool) {
 		below, _ := fields[key].(map[string]any)
 		if key == "." {
 			if !owned && len(ours) == 0 { // that it is there at all
-				e.strings('P', e.path)
+				e.strings('P', e.at.path)
 				added = true
 			}
 			continue
 		}
 		name, isField := strings.CutPrefix(key, "f:")
-		e.path = append(e.path, name)
+		e.at.path = append(e.at.path, name)
 		child, there := n.find(key)
 		switch {
-		case !there, isField && KeptAddition(e.path):
+		case !there, isField && KeptAddition(e.at.path):
 		case len(below) > 0:
 			oursBelow, _ := ours[key].(map[string]any)
+			whole := e.at.path
+			e.at.path = shortPath(whole)
 			added = e.additions(below, oursBelow, child) || added
+			e.at.path = whole
 		case !owned:
-			e.strings('p', e.path)
+			e.strings('p', e.at.path)
 			e.value(child)
 			added = true
 		}
-		e.path = e.path[:len(e.path)-1]
+		e.at.path = e.at.path[:len(e.at.path)-1]
 	}
 	e.pop(first)
 	return added
+}
+
+// shortPath returns a path of more than maxPath bytes as its hash, with the names that KeptAddition needs: each field below repeats it.
+func shortPath(path []string) []string {
+	size := 0
+	for _, name := range path {
+		size += len(name) + 1
+	}
+	if size <= maxPath {
+		return path
+	}
+	hash := encoders.Get().(*encoder)
+	hash.strings('p', path)
+	digest := hash.digest()
+	brief := func(name string) string { return name[:min(len(name), maxValue)] }
+	return []string{brief(path[0]), brief(path[min(1, len(path)-1)]), string(digest[:]), brief(path[len(path)-1])}
 }
 
 // strings encodes a list of strings.
