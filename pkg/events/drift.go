@@ -34,8 +34,7 @@ func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 // Differences describes which fields differ, their values found and wanted, and who
 // changed them.
 func Differences(changes []ownership.Change) string {
-	parts := make([]string, 0, len(changes))
-	for _, c := range changes {
+	return describe(changes, "; ", maxDescribed, func(c ownership.Change) string {
 		part := c.Path
 		switch {
 		case c.Kind == ownership.Added && c.Withheld:
@@ -60,7 +59,6 @@ func Differences(changes []ownership.Change) string {
 		default:
 			part += ", set by " + by
 		}
-		parts = append(parts, part)
-	}
-	return strings.Join(parts, "; ")
+		return part
+	})
 }

@@ -21,6 +21,9 @@ const MaxNote = 1000
 // minText is how many bytes of a part are kept at least, after the name of its object.
 const minText = 24
 
+// maxDescribed is how many bytes describe changes at least, if there are more changes. Notes and messages show fewer.
+const maxDescribed = 4 << 10
+
 // maxFieldPath is the maximum length of the field path of a reference in bytes.
 const maxFieldPath = 256
 
@@ -59,15 +62,31 @@ func HistoryMessage(note string, ref corev1.ObjectReference) string {
 
 // Fields reports the reverted fields, and the author of their change.
 func Fields(changes []ownership.Change) string {
-	parts := make([]string, 0, len(changes))
-	for i, change := range changes {
-		part := field(change)
-		if i > 0 { // each is a sentence
+	first := true
+	return describe(changes, ". ", maxDescribed, func(c ownership.Change) string {
+		part := field(c)
+		if !first { // each is a sentence
 			part = strings.ToUpper(part[:1]) + part[1:]
 		}
-		parts = append(parts, part)
+		first = false
+		return part
+	})
+}
+
+// describe joins the texts of changes, until they have so many bytes: a text that is shortened later needs no more.
+func describe(changes []ownership.Change, between string, enough int, text func(ownership.Change) string) string {
+	var b strings.Builder
+	for i, c := range changes {
+		if i > 0 {
+			b.WriteString(between)
+		}
+		if b.Len() > enough {
+			b.WriteString(more(len(changes) - i))
+			break
+		}
+		b.WriteString(text(c))
 	}
-	return strings.Join(parts, ". ")
+	return b.String()
 }
 
 // field reports one change as a sentence without its period.
@@ -112,11 +131,8 @@ func valued(what, sign, value string, c ownership.Change) string {
 // fieldPath returns a field path that makes Events about different fields of an object
 // different series, because a series keeps only its first note.
 func fieldPath(changes []ownership.Change) string {
-	paths := make([]string, 0, len(changes))
-	for _, change := range changes {
-		paths = append(paths, change.Path)
-	}
-	return display.Truncate(strings.ToValidUTF8(strings.Join(paths, ","), string(utf8.RuneError)), maxFieldPath)
+	paths := describe(changes, ",", maxFieldPath, func(c ownership.Change) string { return c.Path })
+	return display.Truncate(strings.ToValidUTF8(paths, string(utf8.RuneError)), maxFieldPath)
 }
 
 // separator stands between the problems in a message.

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
 // TestNotesNameEveryObject: what is long makes room for what else there is.
@@ -158,4 +160,23 @@ func TestCleanNote(t *testing.T) {
 			require.Equal(t, tt.want, CleanNote(tt.want), "a clean note stays as it is")
 		})
 	}
+}
+
+// TestDescriptionsAreBounded has an edit of tens of thousands of fields with long paths: what no note shows is not written.
+func TestDescriptionsAreBounded(t *testing.T) {
+	const n, most = 20_000, 1 << 20
+	changes := make([]ownership.Change, n)
+	for i := range changes {
+		changes[i] = ownership.Change{Path: fmt.Sprintf("spec.%s.key-%d", strings.Repeat("k", 1_000), i), Kind: ownership.Changed, Found: "1", Restored: "2", Manager: "kubectl"}
+	}
+	for name, describe := range map[string]func([]ownership.Change) string{"Fields": Fields, "Differences": Differences, "fieldPath": fieldPath} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		text := describe(changes)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most), name)
+		require.Contains(t, text, changes[0].Path[:maxFieldPath-len("…")], name)
+	}
+	require.Regexp(t, `key-3 is 1 and should be 2, set by "kubectl"; and 19996 more$`, Differences(changes), "the others are counted")
+	require.NotContains(t, Differences(changes[:4]), "more")
 }
