@@ -25,7 +25,7 @@ const (
 	// name of a label or an annotation has at most 317.
 	maxName = 317
 	// maxPath is how many bytes a path of a Change, and its pointer, have at most, unless its last element alone has more: an object may have thousands
-	// of fields below a name of 200 KB, or below thousands of levels.
+	// of fields below a path of 200 KB.
 	maxPath = 1 << 10
 )
 
