@@ -35,12 +35,12 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 	unsynced := false
 	for _, o := range p.State.Objects.Manifest {
 		d := o.Desired
-		heals := (o.Turn.Healing() || healed[d.Key]) && !p.State.Inherited.Unjudged // otherwise the status would lose the additions in it that stay
+		heals, unjudged := o.Turn.Healing() || healed[d.Key], p.State.Inherited.Unjudged
 		obj, found, synced := p.stored(d.Key)
 		left := o.Edits.Drift != nil && !o.Edits.Drift.Unobserved && p.Settings.Watched
 		unlabelled := left && !o.Edits.Drift.Deleted && synced && !found // it has no events
 		again := unlabelled && p.Scope.Resync
-		if _, seen := causes[d.Key]; seen || heals || left && !again {
+		if _, seen := causes[d.Key]; seen || heals && !unjudged || left && !again {
 			continue
 		}
 		unsynced = unsynced || p.Settings.Watched && !synced
@@ -51,7 +51,8 @@ func (p *Planner) SelectObjects(ctx context.Context, again bool) map[trigger.Obj
 		switch {
 		case p.Settings.Watched && p.outdated(o) && !p.recomputes():
 		case p.Settings.Watched && synced:
-			suspect = !p.Env.Index.AsExpected(p.Settings.Claimant.Owner, d.Key, obj, found) || o.In(v1alpha1.ObjectDrifted)
+			asExpected := p.Env.Index.AsExpected(p.Settings.Claimant.Owner, d.Key, obj, found)
+			suspect = !asExpected || o.In(v1alpha1.ObjectDrifted) || heals // a heal may have its additions still to record, which the status would lose
 		case p.Settings.Watched && p.First: // the watches are about to report it
 		default:
 			suspect = p.Scope.Resync
