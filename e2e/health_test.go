@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,27 +119,35 @@ func TestHealthWhenEventsAreOnAgain(t *testing.T) {
 }
 
 // TestHealthOfAnObjectThatReturns: an unhealthy object loses the label of the watch, and is healthy when it gets it back. Its health is that of the
-// event that shows it again.
+// event that shows it again, also after reconciles that have read its health without the watch.
 func TestHealthOfAnObjectThatReturns(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	crd, manifest := newStrictKind(t)
-	newVidraResource(t, ns, manifest)
-	awaitReady(t, ns)
-	thing, healthy := thingIn(crd, ns), metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy}
-	awaitCondition(t, ns, healthy)
-	setHealth(t, thing, metav1.ConditionFalse, "the disk is full")
-	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing}, "the disk is full")
-	changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
-	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
+	for name, meanwhile := range map[string]func(t *testing.T, ns string){
+		"AtOnce": func(*testing.T, string) {},
+		"Later":  reconcileNow,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			crd, manifest := newStrictKind(t)
+			newVidraResource(t, ns, manifest)
+			awaitReady(t, ns)
+			thing, healthy := thingIn(crd, ns), metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy}
+			awaitCondition(t, ns, healthy)
+			setHealth(t, thing, metav1.ConditionFalse, "the disk is full")
+			awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProgressing}, "the disk is full")
+			changeSpec(t, ns, func(spec *v1alpha1.VidraResourceSpec) { spec.Suspend = true })
+			awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSuspended})
 
-	label := func(value string) string {
-		return fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, v1alpha1.ManagedByLabel, value)
+			label := func(value string) string {
+				return fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, v1alpha1.ManagedByLabel, value)
+			}
+			require.NoError(t, mergePatch(thing, label("null")))
+			awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDriftDetected}, "Thing")
+			meanwhile(t, ns)
+			setHealth(t, thing, metav1.ConditionTrue, "")
+			require.NoError(t, mergePatch(thing, label(`"vidra"`)))
+			awaitCondition(t, ns, healthy)
+		})
 	}
-	require.NoError(t, mergePatch(thing, label("null")))
-	awaitCondition(t, ns, metav1.Condition{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDriftDetected}, "Thing")
-	time.Sleep(time.Second) // the health is read meanwhile
-	setHealth(t, thing, metav1.ConditionTrue, "")
-	require.NoError(t, mergePatch(thing, label(`"vidra"`)))
-	awaitCondition(t, ns, healthy)
 }

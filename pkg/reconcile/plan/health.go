@@ -101,12 +101,13 @@ func (p *Planner) Checkup() {
 		if known && health.Sensitive { // until it is applied
 			entry.Sensitive = true
 		}
+		missing = missing || synced && !found && (!known || health.Status != kstatus.CurrentStatus)
 		if d.Disclosure(o.WasSensitive()).Withholds() && health.Status != kstatus.TerminatingStatus {
 			health.Message = "" // a controller may quote values in it
 		}
 		switch {
 		case !known:
-			report.Unknown, missing = true, missing || synced && !found
+			report.Unknown = true
 			report.Starting = report.Starting || s.Watching.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Starting
 		case health.Status != kstatus.CurrentStatus:
 			at := health.BlockedAt()

@@ -85,6 +85,39 @@ func TestHealthInAnswers(t *testing.T) {
 	}
 }
 
+// TestHealthOfAReadObject: a read of an object that is absent from its watch has shown its health. The event that shows the object to the watch counts, also
+// of an object that is healthy by then: an unhealthy one may have left the watch, as without its label.
+func TestHealthOfAReadObject(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		reason string
+		read   *trigger.Health
+		want   bool
+	}{
+		"Unread":    {"Its health is unknown.", nil, true},
+		"Unhealthy": {"The status has it.", &trigger.Health{Status: kstatus.InProgressStatus}, true},
+		"Healthy":   {"Its health is the same.", &trigger.Health{Status: kstatus.CurrentStatus}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const manager = "vidra/shop"
+			d, live, index, owner := wanted.ConfigMap("page"), fixture.LiveConfigMap("1", nil, manager), trigger.NewIndex(), trigger.Owner{Name: "shop"}
+			index.Load(owner, map[trigger.ObjectKey]trigger.Applied{d.Key: {Manager: manager, Digest: trigger.DigestOf(live, manager, false, nil)}})
+			factory, s := trigger.NewFactory(index), &State{}
+			s.Objects.SetManifest([]*desired.Object{d})
+			o := s.Objects.ByID[d.ID]
+			o.Entry, o.Seen.answer.health = fixture.InState(v1alpha1.ObjectApplied, "1"), tt.read
+			p := &Planner{Env: &Env{Watches: shown{}, Index: index}, Settings: &Settings{Watched: true}, State: s, Scope: Scope{All: true}}
+			p.Settings.Claimant.Owner = owner
+			p.Checkup()
+			kept, err := factory.TransformFor("", d.Key.GVR)(live)
+			require.NoError(t, err)
+			factory.HandlerFor("", d.Key.GVR).OnAdd(kept, false)
+			require.Equal(t, tt.want, factory.TakeCauses(owner).Health, tt.reason)
+		})
+	}
+}
+
 // TestRepeatedHealthReads: a read for health that failed is repeated with the next retry, and after a lasting refusal with the next resync.
 func TestRepeatedHealthReads(t *testing.T) {
 	t.Parallel()
