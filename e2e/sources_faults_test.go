@@ -102,7 +102,9 @@ func TestChangedSourceAfterManyFailures(t *testing.T) {
 	ns := newNamespace(t)
 	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": configMap("page", "hello")}}
 	require.NoError(t, admin.Create(t.Context(), held))
-	var broken, rare, again atomic.Bool
+	const long = 6 * time.Second
+	var broken, again atomic.Bool
+	var delay atomic.Int64 // the longest one between two attempts
 	broken.Store(true)
 	last := time.Now()
 	var mu sync.Mutex
@@ -112,19 +114,20 @@ func TestChangedSourceAfterManyFailures(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		rare.Store(rare.Load() || time.Since(last) > 6*time.Second)
+		delay.Store(max(delay.Load(), int64(time.Since(last))))
 		last = time.Now()
 		again.Store(bytes.Contains(r.Object.Raw, []byte("again")))
 		panic(http.ErrAbortHandler)
 	})
 	newVidraResource(t, ns, "", fromParts(partIn("ConfigMap", "parts", "m")))
-	await(t, func(c *assert.CollectT) { require.True(c, rare.Load(), "the next attempt is far away") })
+	await(t, func(c *assert.CollectT) { require.Greater(c, time.Duration(delay.Load()), long) })
+	former := time.Duration(delay.Load())
 	require.NoError(t, mergePatch(held, `{"data":{"m":%q}}`, configMap("page", "again")))
 	await(t, func(c *assert.CollectT) { require.True(c, again.Load()) })
 	broken.Store(false)
 	began := time.Now()
 	awaitReady(t, ns)
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), former, "the next delay of the former manifest is twice as long")
 }
 
 // TestHealsAfterARestartWhileAPartIsBroken: the applied manifest was kept. It is not parallel: it kills the operator.
