@@ -16,7 +16,7 @@ import (
 // generated are the fields of the spec that plans set by rules of their own, with the fields below them.
 var generated = []string{
 	"destination.namespace", "destination.reconcileOnEvents", "manifest", "manifestFrom", "wait", "force", "adopt", "prune", "deletionPolicy", "suspend",
-	"drift.mode", "drift.additions", "revision.hold", "revision.to",
+	"drift.mode", "drift.additions", "revision.hold", "revision.to", "dependsOn",
 }
 
 // elsewhere are the fields that other tests vary.
@@ -31,14 +31,16 @@ var elsewhere = map[string]string{
 	"kustomize.patches":                 "e2e/sources has the artifacts",
 	"kustomize.substituteFrom":          "e2e/sources has the artifacts",
 	"kustomize.targetNamespace":         "e2e/sources has the artifacts",
-	"healthChecks":                      "e2e has the health by expressions: one that is not Current would end Healthy",
-	"dependsOn":                         "e2e has the dependencies: one that is not Ready would have everything wait",
 }
 
 // values are the valid values of fields whose schema does not give them.
 var values = map[string][]any{
 	"interval": {"10s", "1m", "24h"}, "reconciledAt": {"2026-01-02T03:04:05Z", "2026-02-03T04:05:06Z"},
 	"drift.maxExposure": {"1s", "30s"}, "drift.maxBreakGlass": {"0s", "1h"}, "revisionHistoryLimit": {int64(0), int64(1), int64(20)}, "drift.healsPerMinute": {int64(30), int64(1000)},
+	"healthChecks": { // they agree with kstatus, so that each object has one health
+		[]any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "current": "has(metadata.uid)", "inProgress": "has(metadata.deletionTimestamp)"}},
+		[]any{map[string]any{"apiVersion": "search.example.com/v1", "kind": "Thing", "current": "true"}},
+	},
 	"drift.ignore": {
 		[]any{map[string]any{"target": map[string]any{"kind": "ConfigMap"}, "paths": []any{"/data/absent"}}},
 		[]any{map[string]any{"target": map[string]any{"group": "apps", "name": "absent"}, "managers": []any{"absent"}}},

@@ -78,8 +78,8 @@ func (r *run) wrongOwners(ctx context.Context, all *v1alpha1.VidraResourceList) 
 	for o, variants := range r.wanted() {
 		contested[o] = disagree(variants)
 	}
-	suspended := r.suspended()
-	settled = !suspended
+	pending := r.pending()
+	settled = !pending
 	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
 		s, v := r.owners[name], &v1alpha1.VidraResource{}
 		if err := admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v); err != nil {
@@ -91,7 +91,10 @@ func (r *run) wrongOwners(ctx context.Context, all *v1alpha1.VidraResourceList) 
 		_, waits := r.waiting[name]
 		applied := c.Reason == v1alpha1.ReasonApplied || waits && c.Reason == v1alpha1.ReasonRevisionHeld
 		settled = settled && applied
-		if !suspended && !slices.Contains(r.reasons(s, contested), c.Reason) {
+		if r.blocked[name] && c.Reason != v1alpha1.ReasonDependencyNotReady {
+			complain("%s: Ready is %s (%s), and %s does not exist, on which it has depended from its creation", name, c.Reason, c.Message, s.dependency())
+		}
+		if !pending && !slices.Contains(r.reasons(s, contested), c.Reason) {
 			complain("%s: Ready is %s (%s), others: %v", name, c.Reason, c.Message, r.readiness(ctx))
 		}
 		if applied && s.Broken == "" {
@@ -115,7 +118,7 @@ func (r *run) heals(o string) bool {
 			if r.left[name][part] {
 				return false
 			}
-			if _, wants := r.read[name][part]; wants && (s.Suspend || s.Mode != "" || s.NoEvents || s.Broken != "") {
+			if _, wants := r.read[name][part]; wants && (s.Suspend || s.Mode != "" || s.NoEvents || s.Broken != "" || r.delayed(s)) {
 				return false
 			}
 		}

@@ -133,6 +133,11 @@ func plans(t *rapid.T) plan {
 			s.Delete, s.Apply = []string{from}, []spec{{Name: to, Objects: objects, Suspend: rapid.IntRange(0, 2).Draw(t, "suspend") == 0}}
 		case "delete":
 			s.Delete = []string{rapid.SampledFrom(slices.Sorted(maps.Keys(wanted))).Draw(t, "name")}
+			for _, name := range slices.Sorted(maps.Keys(last)) {
+				if last[name].dependency() == s.Delete[0] && name != s.Delete[0] && rapid.IntRange(0, 3).Draw(t, "dependent") > 0 {
+					s.Delete = append(s.Delete, name)
+				}
+			}
 		case "revision": // one that is applied is held, or an earlier one is applied; then another one waits
 			held := last[rapid.SampledFrom(slices.Sorted(maps.Keys(last))).Draw(t, "name")].with("revision.hold", true)
 			if rapid.Bool().Draw(t, "back") {
@@ -193,6 +198,9 @@ func specs(t *rapid.T, name string) spec {
 		s.Invalid = rapid.SampledFrom(others()).Draw(t, "invalid").path
 	}
 	withOthers(t, &s)
+	if on := rapid.SampledFrom(names).Draw(t, "dependency"); on != name && rapid.IntRange(0, 3).Draw(t, "depends") == 0 {
+		s = s.with("dependsOn", on)
+	}
 	return s
 }
 

@@ -64,6 +64,9 @@ type run struct {
 	// killed at the begin.
 	seen, unwanted map[string]bool
 	kills          int64
+	// blocked has the VidraResources that have depended on a missing one since their creation, and removals the deletions whose order is checked.
+	blocked  map[string]bool
+	removals []removal
 	// mentioned has the objects in manifests that could not be read. They are not removed for another VidraResource before that is known.
 	mentioned map[string]bool
 	// contested has the objects that VidraResources have wanted with different content. One with a stale view may take it from another one.
@@ -201,7 +204,7 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 	r := &run{
 		world: world{fmt.Sprintf("plan%d", runs.Add(1))}, TestingT: t, logf: logf,
 		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, given: map[string]bool{}, contested: map[string]bool{}, shared: map[string]bool{},
-		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), left: map[string]map[string]bool{}, leaving: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
+		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), blocked: map[string]bool{}, left: map[string]map[string]bool{}, leaving: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 		waiting: map[string]spec{}, revisions: map[string]map[int64]map[string]int{}, awaited: map[string]bool{}, exempt: map[string]*exemption{}, edited: map[string]bool{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
@@ -237,6 +240,7 @@ func (r *run) slow() (end func()) {
 // step does what a step says.
 func (r *run) step(ctx context.Context, s step) {
 	r.note(ctx)
+	r.requireOrder(ctx)
 	if s.Kill {
 		require.NoError(r, killOperators())
 		r.lost(ctx)
@@ -249,9 +253,7 @@ func (r *run) step(ctx context.Context, s step) {
 		clear(r.owed)
 		r.unexempt()
 	}
-	for _, name := range s.Delete {
-		r.delete(ctx, name, s.DeleteParts)
-	}
+	r.deleteAll(ctx, s.Delete, s.DeleteParts)
 	for _, a := range s.Apply {
 		r.apply(ctx, a)
 	}
@@ -291,6 +293,7 @@ func (r *run) delete(ctx context.Context, name string, alsoParts bool) {
 	delete(r.left, name)
 	delete(r.leaving, name)
 	delete(r.owners, name)
+	delete(r.blocked, name)
 	delete(r.read, name)
 	delete(r.waiting, name)
 	delete(r.revisions, name)
@@ -330,15 +333,16 @@ func (r *run) apply(ctx context.Context, s spec) {
 		return
 	}
 	require.NoError(r, err, "%s", v.Name)
-	was := r.owners[s.Name]
+	was, existed := r.owners[s.Name]
 	r.owners[s.Name] = s
+	r.block(s, existed)
 	r.await(sent)
 	if s.Force {
 		delete(r.uids, typed)
 	}
 	if s.unreadable() { // what it had stays, and what it mentions may be left to it
 		for o := range r.read[s.Name] {
-			if was.Suspend { // perhaps it never had the object
+			if was.mayWait() { // perhaps it never had the object
 				delete(r.uids, o)
 			}
 		}
@@ -353,7 +357,7 @@ func (r *run) apply(ctx context.Context, s spec) {
 		return
 	}
 	r.dropped(s.Name, was, &s)
-	keeps := s.Suspend || s.Broken == "unknown-kind" || s.Broken == "refused" // the others wait until all of a manifest is applied
+	keeps := s.mayWait() || s.Broken == "unknown-kind" || s.Broken == "refused" // the others wait until all of a manifest is applied
 	if r.left[s.Name] == nil || !keeps {
 		r.left[s.Name] = map[string]bool{}
 	}
@@ -505,7 +509,7 @@ func (r *run) forget() {
 	wanted, active := r.wanted(), map[string]bool{}
 	for name, s := range r.owners {
 		for o := range r.read[name] {
-			active[o] = active[o] || !s.Suspend
+			active[o] = active[o] || !s.mayWait()
 		}
 	}
 	for _, o := range wholePool {
@@ -694,7 +698,7 @@ func (r *run) settle(ctx context.Context) {
 	if !r.settles(ctx) {
 		r.broken(slices.Collect(r.wrong(ctx)))
 	}
-	if r.suspended() { // nothing else shows that the operator has done what it may
+	if r.pending() { // nothing else shows that the operator has done what it may
 		requireQuiet(ctx, r, r, restWindow, 30*restWindow)
 	}
 	clear(r.owed)
@@ -747,9 +751,9 @@ func (r *run) broken(wrong []string) {
 	require.FailNow(r, "a promise is broken")
 }
 
-// suspended reports whether a VidraResource is suspended. What moves to it waits, and its former owner reports that.
-func (r *run) suspended() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(r.owners)), func(s spec) bool { return s.Suspend })
+// pending reports whether a VidraResource is suspended, or may wait for another one. What moves to it waits, and its former owner reports that.
+func (r *run) pending() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.owners)), func(s spec) bool { return s.Suspend || r.delayed(s) })
 }
 
 // note notes the uids of managed objects that VidraResources want now and wanted before the last step: no removal of them is under way.
@@ -788,11 +792,15 @@ func (r *run) finish(ctx context.Context) {
 			s = w.with("revision.hold", nil).with("revision.to", nil)
 		}
 		s.Broken, s.Suspend, s.Mode, s.NoEvents = "", false, "", false
+		if _, exists := r.owners[s.dependency()]; !exists || r.reaches(s.dependency(), name) {
+			s = s.with("dependsOn", nil)
+		}
 		r.apply(ctx, s)
 	}
 	r.forget()
 	r.settle(ctx)
 	r.requireDeleted(ctx)
+	r.requireOrder(ctx)
 }
 
 // requireDeleted requires that the deletions of earlier steps end, perhaps with a release of an object that another VidraResource has taken over, unless
@@ -834,8 +842,9 @@ func (r *run) end(ctx context.Context) {
 		if err == nil && v.Spec.UnmanagedContents == v1alpha1.UnmanagedBlock {
 			require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"unmanagedContents":"Delete"}}`)))
 		}
-		r.delete(ctx, name, false)
 	}
+	r.requireOrder(ctx)
+	r.deleteAll(ctx, names, false)
 	r.settle(ctx)
 	for _, name := range names {
 		v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(name)}}
@@ -844,6 +853,7 @@ func (r *run) end(ctx context.Context) {
 			return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(v), v)), nil
 		}), "%s is gone: %v", v.Name, v.Status.Conditions)
 	}
+	r.requireOrder(ctx)
 	r.endSync(ctx)
 	for _, ns := range []string{r.main(), r.far(), r.mirror(), r.nested()} {
 		require.NoError(r, client.IgnoreNotFound(admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})))
@@ -928,7 +938,7 @@ func (r *run) isArchive(name string) bool {
 
 func ready(v *v1alpha1.VidraResource) metav1.Condition {
 	c := meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady)
-	if held := c != nil && v.Holds() && c.Reason == v1alpha1.ReasonRevisionHeld; held { // the observed generation is the one that is applied
+	if waits := c != nil && (v.Holds() && c.Reason == v1alpha1.ReasonRevisionHeld || c.Reason == v1alpha1.ReasonDependencyNotReady); waits { // the observed generation is the one that is applied
 		return *c
 	}
 	if c == nil || c.ObservedGeneration != v.Generation || v.Status.ObservedGeneration != v.Generation {
