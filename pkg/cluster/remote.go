@@ -155,8 +155,11 @@ func (r *remote) roundTrip(request *http.Request) (*http.Response, *failure, err
 		return response, nil, err // a canceled request proves nothing about the API server
 	}
 	f := failureOf(response, err, current.access.secret)
-	if f == nil {
+	switch former := r.isFormer(current); {
+	case f == nil && !former:
 		r.health.succeeded()
+	case f != nil && !f.partial && former: // the caller has the error
+		f = nil
 	}
 	return response, f, err
 }
@@ -180,7 +183,7 @@ func (r *remote) send(request *http.Request, current *route) (*http.Response, er
 	if err == nil {
 		response, err = current.transport.RoundTrip(sent)
 	} else {
-		r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
+		r.limitExceeded(current, err)
 	}
 	if !timer.Stop() && err == nil { // the answer came, but its body ends with ctx
 		_ = response.Body.Close() // the body is not read
@@ -189,10 +192,10 @@ func (r *remote) send(request *http.Request, current *route) (*http.Response, er
 	if err == nil && !isJSON(response) {
 		_ = response.Body.Close() // the body is not read
 		err = errNotJSON
-		r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
+		r.limitExceeded(current, err)
 	}
 	if err == nil {
-		response.Body = r.bound(ctx, request, response.Body, end)
+		response.Body = r.bound(ctx, request, current, response.Body, end)
 		return response, nil
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errNoAnswer) || errors.Is(cause, errForgotten) {
@@ -219,13 +222,23 @@ func isWatch(request *http.Request) bool {
 	return watch == "true" || watch == "1"
 }
 
-// bound limits the body of the answer to a request. end ends the request.
-func (r *remote) bound(ctx context.Context, request *http.Request, source io.ReadCloser, end func(cause error)) io.ReadCloser {
+// isFormer reports whether a route is a former one, which may lead to another server: its answers prove nothing about the present one.
+func (r *remote) isFormer(over *route) bool { return r.route.Load() != over }
+
+// limitExceeded records an answer over a route that exceeded a limit.
+func (r *remote) limitExceeded(over *route, err error) {
+	if !r.isFormer(over) {
+		r.health.limitExceeded(&failure{reason: err.Error(), advice: adviceOperators})
+	}
+}
+
+// bound limits the body of the answer to a request over a route. end ends the request.
+func (r *remote) bound(ctx context.Context, request *http.Request, over *route, source io.ReadCloser, end func(cause error)) io.ReadCloser {
 	b := &boundedBody{source: source, answers: r.bounds.answers, ctx: ctx, end: end, watch: isWatch(request), within: r.bounds.limits.finish}
 	b.failed = func(err error) {
 		switch {
 		case request.Context().Err() != nil || r.ctx.Err() != nil: // the request was canceled
-		case errors.Is(err, errTogether): // others may be the cause
+		case r.isFormer(over), errors.Is(err, errTogether): // another server, or other answers may be the cause
 		case errors.Is(err, errTooLarge) && isAboutObjects(request) && (!b.read.large || isListOrWatch(request) && !b.watch):
 			r.bounds.oversized.add(request.URL.Path, r.bounds.limits)
 		case errors.Is(err, errUnfinished), errors.Is(err, errTooLarge):

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -172,4 +173,47 @@ func TestNewCredentialsEndAHold(t *testing.T) {
 	awaitReachable(t, c)
 	require.NoError(t, get(t, c.Dynamic()))
 	require.NoError(t, c.remote.bounds.oversized.of(path))
+}
+
+// TestLateAnswerOverAFormerRoute: an answer to a request with former credentials that exceeds a limit has no request with the present ones held back.
+func TestLateAnswerOverAFormerRoute(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct{ reason, media string }{
+		"Body":     {"The answer needs too much memory.", "application/json"},
+		"Encoding": {"The memory that the answer needs is unknown.", "application/vnd.kubernetes.protobuf"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked, release := make(chan struct{}), make(chan struct{})
+			server := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+				if !strings.HasPrefix(r.URL.Path, "/api/v1/") || r.Header.Get("Authorization") == "Bearer new" {
+					answer(w)
+					return
+				}
+				close(asked)
+				<-release
+				w.Header().Set("Content-Type", tc.media)
+				_, _ = io.WriteString(w, `{"items":[`+strings.Repeat("{},", 100_000))
+			})
+			secrets := &secretsOf{}
+			secrets.put("s", kubeconfigFor(t, server, "", "old"))
+			d, _ := newDestinations(t, secrets)
+			d.limits.hold, d.limits.maxHold, d.limits.held = time.Hour, time.Hour, testHeldMost
+			d.limits.answer, d.limits.suspect = time.Minute, time.Minute
+			c, err := d.Get(server.URL)
+			require.NoError(t, err)
+			awaitReachable(t, c)
+			late := make(chan error)
+			go func() { late <- get(t, c.Dynamic()) }()
+			<-asked
+			former := c.remote.route.Load()
+			secrets.put("s", kubeconfigFor(t, server, "", "new"))
+			await(t, func(ct *assert.CollectT) { assert.NotSame(ct, former, c.remote.route.Load()) })
+			close(release)
+			require.Error(t, <-late)
+			require.NoError(t, c.Unreachable(), tc.reason)
+			require.NoError(t, get(t, c.Dynamic()), tc.reason)
+		})
+	}
 }
