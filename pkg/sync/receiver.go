@@ -285,8 +285,8 @@ func (r *Receiver) requestSyncs(ctx context.Context) {
 		maps.Copy(branches, r.received.branches)
 		clear(r.received.branches)
 		r.received.mu.Unlock()
-		passes, err := r.request(ctx, branches, failed)
-		if passes && backoff.Steps > 1 {
+		err := r.request(ctx, branches, failed)
+		if err != nil && backoff.Steps > 1 { // an API server that starts refuses requests until it has read its roles
 			again = time.After(backoff.Step())
 			continue
 		}
@@ -301,13 +301,13 @@ func (r *Receiver) requestSyncs(ctx context.Context) {
 }
 
 // request writes the annotation that requests a sync to the InfrahubSyncs of branches, and to those in failed, by their names. Branches whose InfrahubSyncs
-// are known are removed, and failed has those whose request failed. It reports whether another attempt may succeed.
-func (r *Receiver) request(ctx context.Context, branches, failed map[string]bool) (passes bool, err error) {
+// are known are removed, and failed has those whose request failed.
+func (r *Receiver) request(ctx context.Context, branches, failed map[string]bool) error {
 	list := &v1alpha1.InfrahubSyncList{}
 	if err := r.API.List(ctx, list); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return false, nil // there are none
+		return nil // there are none
 	} else if err != nil {
-		return !isRefused(err), fmt.Errorf("list InfrahubSyncs: %w", err)
+		return fmt.Errorf("list InfrahubSyncs: %w", err)
 	}
 	var faults []error
 	for i := range list.Items {
@@ -320,19 +320,13 @@ func (r *Receiver) request(ctx context.Context, branches, failed map[string]bool
 			v1alpha1.SyncRequestedAtAnnotation: r.Now().UTC().Format(time.RFC3339Nano),
 		}}})
 		if err != nil {
-			return false, err
+			return err
 		}
 		err = r.Client.Patch(ctx, &v1alpha1.InfrahubSync{ObjectMeta: metav1.ObjectMeta{Name: is.Name}}, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
 		if failed[is.Name] = err != nil && !apierrors.IsNotFound(err); failed[is.Name] {
-			faults, passes = append(faults, fmt.Errorf("request a sync of InfrahubSync %s: %w", is.Name, err)), passes || !isRefused(err)
+			faults = append(faults, fmt.Errorf("request a sync of InfrahubSync %s: %w", is.Name, err))
 		}
 	}
 	clear(branches)
-	return passes, errors.Join(faults...)
-}
-
-// isRefused reports whether the API server answered a request with an error of the client, which another attempt gets, too.
-func isRefused(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+	return errors.Join(faults...)
 }

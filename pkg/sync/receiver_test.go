@@ -67,7 +67,8 @@ func TestWebhookDuringAnOutage(t *testing.T) {
 		"NoOutage":  {reason: "it is requested once", want: map[string]int{"a": 1, "b": 1}, within: requestGap},
 		"List":      {reason: "the API server was away", lists: []error{errors.New("away"), errors.New("away")}, want: map[string]int{"a": 1, "b": 1}, within: 3 * time.Second},
 		"Patch":     {reason: "one was written", patches: []error{errors.New("away")}, want: map[string]int{"a": 1, "b": 2}, within: 3 * time.Second},
-		"Forbidden": {reason: "another attempt is refused, too", patches: slices.Repeat([]error{refused}, 99), want: map[string]int{"a": 1, "b": 1}, within: requestGap},
+		"Forbidden": {reason: "an API server that starts has not read its roles", patches: []error{refused, refused}, want: map[string]int{"a": 1, "b": 3}, within: 3 * time.Second},
+		"Refused":   {reason: "the attempts have an end", patches: slices.Repeat([]error{refused}, 99), want: map[string]int{"a": 1, "b": webhookBackoff.Steps}, within: time.Minute},
 		"Second":    {reason: "it does not wait for the next attempt", lists: slices.Repeat([]error{errors.New("away")}, 5), second: 8 * time.Second, want: map[string]int{"a": 1, "b": 1}, within: requestGap},
 		"Lasting":   {reason: "the interval is next", lists: slices.Repeat([]error{errors.New("away")}, 99), want: map[string]int{}, within: time.Hour},
 	} {
