@@ -86,8 +86,8 @@ type Seen struct {
 type Departure struct {
 	// At is since when the manifest lacks the object, as far as this process knows.
 	At time.Time
-	// Since is the first At: a receiver that leaves begins At anew.
-	Since time.Time
+	// Awaits is since when the object waits for a receiver without content, or without the Namespace of its account; zero before the first one.
+	Awaits time.Time
 	// Lasts reports that the object existed when it left the manifest, and that its own controller does not remove it, as far as this process
 	// knows: then it exists until Vidra deletes it.
 	Lasts bool

@@ -126,7 +126,7 @@ func (p *Planner) SettleRemovals(ids []object.Identity, delay RemovalDelay) []ob
 	return slices.DeleteFunc(ids, func(id object.Identity) bool {
 		o := p.State.Objects.ByID[id]
 		if o.Departure.At.IsZero() {
-			o.Departure.At, o.Departure.Since = p.Now, p.Now
+			o.Departure.At = p.Now
 			if o.Departure.Lasts && p.VR.DeletionTimestamp.IsZero() && !policy.OfMode(p.VR).Reverts() {
 				o.noteDeletion()
 			}

@@ -1,6 +1,7 @@
 package prune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -33,7 +34,7 @@ func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructur
 	d := &departure{remover: a, key: key, entry: e, of: policy.Departure{
 		Live: live, Wanted: a.exclusions.wanted[live.GetUID()], Owned: a.Applier.Settings.Claimant.Owns(live, e), Orphans: a.Applier.Orphans,
 		UnmanagedContents: a.Applier.Settings.UnmanagedContents, Members: &a.exclusions.members, Now: now,
-		MoveEnds: o.Departure.At.Add(moveTimeout), ContentEnds: o.Departure.Since.Add(moveTimeout),
+		MoveEnds: o.Departure.At.Add(moveTimeout), ContentEnds: cmp.Or(o.Departure.Awaits, now).Add(moveTimeout),
 	}}
 	if o.Departure.Received {
 		d.of.Settles = now.Add(plan.RemovalSettle)

@@ -119,8 +119,14 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		o.Problem.Awaited = true
 		return
 	case delayed:
-		if o.Departure.Received = done.decision.Receiver != nil; done.decision.Reason == policy.Unreceived {
-			o.Departure.At = done.decision.Until.Add(-plan.RemovalSettle)
+		o.Departure.Received = done.decision.Receiver != nil
+		switch until := done.decision.Until; done.decision.Reason {
+		case policy.Unreceived:
+			o.Departure.At = until.Add(-plan.RemovalSettle)
+		case policy.RightsUnknown, policy.ReceiversUnknown, policy.Occupied:
+			if !until.IsZero() { // until ContentEnds
+				o.Departure.Awaits = until.Add(-moveTimeout)
+			}
 		}
 		reason, occupied := v1alpha1.ReasonProgressing, done.decision.Reason == policy.Occupied
 		if occupied {

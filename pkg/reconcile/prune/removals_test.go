@@ -277,6 +277,25 @@ func TestRecordRemoval(t *testing.T) {
 	}
 }
 
+// TestContentEndsOfALateReceiver: an object whose removal waited long for another reason, as for the end of its break-glass, waits a minute for a receiver that
+// has no content yet, from its first sight, and no second minute for the next one.
+func TestContentEndsOfALateReceiver(t *testing.T) {
+	t.Parallel()
+	a := remover(page)
+	o := a.Plan.State.Objects.ByID[page]
+	a.exclusions, a.Plan.Now = &exclusions{}, now.Add(-time.Hour)
+	a.Plan.SettleRemovals([]object.Identity{page}, plan.Settling)
+	a.Plan.Now = now
+	ends := func() time.Time { return a.departure(pageKey, fixture.LiveConfigMap("a", nil), o.Entry).of.ContentEnds }
+	first := ends()
+	require.WithinDuration(t, time.Now().Add(moveTimeout), first, 10*time.Second)
+	a.recordRemoval(o, removal{end: delayed, key: pageKey, decision: received(policy.Wait(policy.ReceiversUnknown, "is not removed", "", first))})
+	time.Sleep(time.Millisecond)
+	require.Equal(t, first, ends())
+	a.recordRemoval(o, removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Unreceived, "settles", "", now.Add(plan.RemovalSettle))})
+	require.Equal(t, first, ends(), "a receiver that leaves begins no second minute")
+}
+
 // TestRemovedWhenGone tells of a removal when there is nothing left.
 func TestRemovedWhenGone(t *testing.T) {
 	t.Parallel()
