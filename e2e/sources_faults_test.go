@@ -183,3 +183,37 @@ func TestManifestsThatHoldEachOther(t *testing.T) {
 	awaitGone(t, v)
 	awaitGone(t, &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: two}})
 }
+
+// TestTouchedSourceRetriesNothing: changes of the metadata alone of a source cause no attempts at an object whose apply fails.
+func TestTouchedSourceRetriesNothing(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": configMap("page", "hello")}}
+	require.NoError(t, admin.Create(t.Context(), held))
+	var rare atomic.Bool
+	var attempts atomic.Int32
+	var last atomic.Int64
+	startWebhook(t, ns, false, func(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if r.Name != "page" {
+			return nil
+		}
+		attempts.Add(1)
+		before := last.Swap(time.Now().UnixNano())
+		rare.Store(rare.Load() || before > 0 && time.Since(time.Unix(0, before)) > 6*time.Second)
+		panic(http.ErrAbortHandler)
+	})
+	newVidraResource(t, ns, "", fromParts(partIn("ConfigMap", "parts", "m")))
+	await(t, func(c *assert.CollectT) { require.True(c, rare.Load(), "the next attempt is far away") })
+	attempts.Store(0)
+	mark := auditMark(t)
+	for i := range 30 {
+		require.NoError(t, mergePatch(held, `{"metadata":{"annotations":{"touched":"%d"}}}`, i))
+		time.Sleep(300 * time.Millisecond)
+	}
+	reads := operatorSince(t, mark).On("configmaps", ns, "parts").Only(verbIs("get"))
+	require.LessOrEqual(t, len(reads), 60, "it is read once or twice for each change")
+	require.LessOrEqual(t, attempts.Load(), int32(4))
+	require.NoError(t, mergePatch(held, `{"data":{"m":%q}}`, configMap("page", "again")))
+	attempts.Store(0)
+	await(t, func(c *assert.CollectT) { require.Positive(c, attempts.Load()) })
+}

@@ -171,8 +171,8 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 			continue
 		}
 		why := object.Explain(errs[i], t.Object.GVK, t.Object.ID, t.Object.Disclosure(t.Known.WasSensitive(), t.Cause.Found))
-		t.Known.Problem = &why
 		p.plan.NoteRefusal(t.Known, errs[i])
+		t.Known.Problem = &why
 		p.applier.Refused(t.Known, errs[i], t.Object.Key, "get", "patch")
 		if refused := new(owners.Refusal); errors.As(errs[i], &refused) {
 			t.Known.Entry = nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -430,6 +431,48 @@ func TestFirstFailureAmongLastingOnes(t *testing.T) {
 			l.mustPass(t)
 		}
 		require.Greater(t, time.Until(schedule.Retry), time.Minute, "the backoff grows again")
+	})
+}
+
+// TestFlappingObjectAmongLastingFailures: an object whose apply fails and succeeds in turns has no other failing object tried again before its own delay.
+func TestFlappingObjectAmongLastingFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lasting := []string{"a"}
+		for i := range 4 {
+			lasting = append(lasting, fmt.Sprintf("bad%d", i))
+		}
+		l := newLab(t, colors(lasting...))
+		l.Options.DefaultInterval = 24 * time.Hour
+		for _, name := range lasting[1:] {
+			l.denied[name] = true
+		}
+		l.mustPass(t)
+		schedule := &l.states.all[faulty].plan.Schedule
+		for range 12 {
+			time.Sleep(time.Until(schedule.Retry))
+			l.mustPass(t)
+		}
+		attempts := 0
+		count := func(done []string) {
+			for _, name := range done {
+				if l.denied[name] && name != "a" {
+					attempts++
+				}
+			}
+		}
+		for begun := time.Now(); time.Since(begun) < 4*time.Minute; {
+			l.denied["a"] = true
+			count(l.mustPass(t, "a"))
+			l.denied["a"] = false
+			time.Sleep(time.Until(schedule.Retry))
+			done := l.mustPass(t)
+			require.Contains(t, done, "a")
+			count(done)
+			time.Sleep(time.Second)
+		}
+		require.LessOrEqual(t, attempts, 4*len(lasting), "one attempt a minute at each object")
+		require.GreaterOrEqual(t, attempts, 2*(len(lasting)-1))
 	})
 }
 

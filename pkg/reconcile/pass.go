@@ -126,7 +126,9 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 		r.Watching.Trigger.EndContentions(owner)
 	}
 	revisions := r.revisionsOf(vr)
-	if causes.Retry || s.attempt.isOfAnother(vr.Generation, revisions) {
+	if p.plan.Revised = s.plan.Read.Generation != vr.Generation; causes.Retry || s.attempt.generation != vr.Generation {
+		s.plan.RetryNow()
+	} else if s.attempt.isOfAnother(vr.Generation, revisions) {
 		s.plan.Schedule.RetryNow()
 	}
 	s.attempt.begin(vr.Generation, revisions)
@@ -165,7 +167,13 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	}
 	p.rereadIfAccountAllowed()
 	p.obstacles.Waiting = p.awaits(ctx)
-	switch why, unread := p.read(ctx); {
+	revision, readable := p.state.manifest.revision, p.state.read.failure == nil && p.state.plan.Read.Stalled == nil
+	why, unread := p.read(ctx)
+	if p.state.manifest.revision != revision {
+		p.plan.Revised = true
+		p.state.plan.RetryNow()
+	}
+	switch {
 	case why == nil:
 	case unread && p.isUsable():
 		p.obstacles.Source = why // what was read last is used until it can be read
@@ -181,7 +189,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.recoverInventory(ctx)
 	p.forgetRefusals(ctx)
 	p.state.lane.yield()
-	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.obstacles.Source == nil)
+	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.obstacles.Source == nil && (p.plan.Revised || !readable))
 	p.backstop().Compare(ctx, causes)
 	p.plan.HoldContended(causes)
 	todo, err := p.carryOut(ctx, p.holdBack(p.plan.Suspend(p.plan.WebhooksLast(p.plan.Plan(ctx, causes)))))

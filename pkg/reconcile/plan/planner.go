@@ -30,6 +30,8 @@ type Planner struct {
 	Causes trigger.Causes
 	// Scope is the scope of this reconcile.
 	Scope Scope
+	// Revised reports that the spec, or the content of a source, differs from the last read.
+	Revised bool
 	// First reports that this process considers the objects for the first time.
 	First    bool
 	Findings Findings

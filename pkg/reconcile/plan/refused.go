@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -96,6 +97,12 @@ func (p *Planner) NoteDeleting(o *Object, key trigger.ObjectKey, version string,
 }
 
 func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration string, err error) {
+	if o.Problem == nil {
+		o.Attempts.Failures = 0
+	}
+	if err != nil {
+		o.Attempts.Failures, o.Attempts.FailedAt = o.Attempts.Failures+1, p.Now
+	}
 	before := o.Attempts.Refused
 	o.Attempts.Refused = nil
 	r := &Refused{key: key, configuration: configuration, removal: o.Desired == nil}
@@ -211,10 +218,19 @@ func (p *Planner) rests(o *Object) bool {
 	return enough && p.evidenceOf(r) == r.evidence
 }
 
-// refusalStands reports whether attempts at an object wait, because they would be refused again. A resync, a changed spec
-// or source, and a thing that the last attempt lacked, such as a right, make one in any case.
+// refusalStands reports whether attempts at an object wait, because they would be refused again, or for the backoff of the object. A resync, a changed spec
+// or content of a source, and a thing that the last attempt lacked, such as a right, make one in any case.
 func (p *Planner) refusalStands(o *Object) bool {
-	return !p.Scope.Resync && !p.Scope.Changed && !p.Causes.Retry && p.rests(o)
+	return !p.Scope.Resync && !p.Revised && !p.Causes.Retry && (p.rests(o) || p.backsOff(o))
+}
+
+// backsOff reports whether an object failed so often, and so recently, that the retry is for another object, or for a source whose content is the same. The
+// schedule is common to all objects and begins anew with the first failure of each.
+func (p *Planner) backsOff(o *Object) bool {
+	if o.Problem == nil || !o.Problem.Until.IsZero() || o.Attempts.Failures == 0 || p.Causes.All && !p.Scope.Sources {
+		return false
+	}
+	return p.Now.Sub(o.Attempts.FailedAt) < limits.RetryDelay(o.Attempts.Failures-1)/2
 }
 
 // RestRemovals returns nil if the removal of all of them would be refused again. Otherwise it returns all, because the

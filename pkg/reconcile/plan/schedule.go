@@ -89,7 +89,15 @@ func (s *Schedule) retryDue(now time.Time) bool { return s.Retry.IsZero() || !no
 // FlushDue reports whether it is time for the status to count the reverts.
 func (s *Schedule) FlushDue(now time.Time) bool { return !s.Flush.IsZero() && !now.Before(s.Flush) }
 
-// RetryNow forgets the failed attempts.
+// RetryNow forgets the failed attempts at all objects.
+func (s *State) RetryNow() {
+	s.Schedule.RetryNow()
+	for o := range s.Objects.All() {
+		o.Attempts.Failures = 0
+	}
+}
+
+// RetryNow begins the delays anew. Objects that failed before keep their own.
 func (s *Schedule) RetryNow() { s.Retries, s.Retry = 0, time.Time{} }
 
 // Attempted notes whether something is left to be retried after a reconcile, which considered

@@ -208,8 +208,8 @@ func (p *Recorder) recordFailure(r apply.Result, asked bool) {
 	if o.Problem == nil && why.Reason == v1alpha1.ReasonApplyFailed { // the delay may have grown with the failures of other objects
 		p.Plan.State.Schedule.RetryNow()
 	}
-	o.Problem = &why
 	p.Plan.NoteRefusal(o, r.Err)
+	o.Problem = &why
 	p.Applier.Refused(o, r.Err, r.Task.Object.Key, "get", "patch", "create", "delete")
 	if cause := r.Task.Cause; r.Task.Why == plan.WhyChanged && !cause.Since.IsZero() {
 		o.Attempts.Unlisted = &trigger.Cause{Unsure: true, Since: cause.Since, Before: cause.Before}
