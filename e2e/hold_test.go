@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
 func hold(t *testing.T, name string, on bool) {
@@ -267,4 +268,32 @@ func TestLeftToAHeldOne(t *testing.T) {
 			awaitGone(t, pageOf(t, ns, "page"))
 		})
 	}
+}
+
+// TestLeftKindOfAHeldOne: an object of a kind that only a revision that waits has was left to that revision, and is removed when it leaves it, also after the
+// watch of its former owner has ended.
+func TestLeftKindOfAHeldOne(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	crd, manifest := newKind(t)
+	require.NoError(t, admin.Create(t.Context(), crd.DeepCopy()))
+	thing := thingIn(crd, ns)
+	newVidraResource(t, ns, configMap("a", "one"), named(one))
+	newVidraResource(t, ns, manifests(manifest, configMap("b", "two")), named(two))
+	awaitAppliedRevision(t, one, 1)
+	awaitReady(t, two)
+	uid := get(t, thing).GetUID()
+	changeSpec(t, one, func(spec *v1alpha1.VidraResourceSpec) {
+		spec.Revision, spec.Manifest = &v1alpha1.RevisionPolicy{Hold: true}, manifests(manifest, configMap("a", "one"))
+	})
+	awaitNotReadyAnyGeneration(t, one, v1alpha1.ReasonRevisionHeld)
+	setManifest(t, two, configMap("b", "two"))
+	require.Eventually(t, func() bool {
+		v := getVidraResource(t, two)
+		return v.Status.Objects == 1 && v.IsReady()
+	}, 2*time.Minute, time.Second, "the object is left to the revision that waits")
+	require.Never(t, func() bool { return get(t, thing).GetUID() != uid }, watchregistry.DefaultLinger+5*time.Second, time.Second)
+	changeSpec(t, one, func(spec *v1alpha1.VidraResourceSpec) { spec.Manifest, spec.Revision = configMap("a", "two"), nil })
+	awaitGone(t, thing)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // watch makes the registry watch the kinds that the VidraResource needs: the kinds of its
-// manifest, the kinds of objects that are still to be removed, and missing kinds.
+// manifest, of the manifest that waits, and of objects that are still to be removed, and missing kinds.
 func (p *pass) watch(ctx context.Context) {
 	s := p.state
 	p.plan.Findings.KindsNoticed = p.applier.Settings.Watched && p.applier.Destination != nil && p.reconciler.Watching.Watches.NoticesKinds(p.applier.Destination.Name())
@@ -49,6 +49,9 @@ func (p *pass) needed(ctx context.Context) (want []watchregistry.Key, missing []
 	var served access.Mappings
 	for _, o := range p.state.plan.Objects.Manifest {
 		want = append(want, p.applier.Settings.WatchKey(o.Desired.Key))
+	}
+	for _, d := range p.state.revision.objects { // other VidraResources leave objects to the manifest that waits
+		want = append(want, p.applier.Settings.WatchKey(d.Key))
 	}
 	for _, o := range p.state.plan.Objects.Others {
 		if o.Entry == nil || access.ObjectOutOfScope(p.applier.Settings.Allowed, o.ID) != nil {
