@@ -25,7 +25,7 @@ func TestWholeValue(t *testing.T) {
 	t.Parallel()
 	const quotes = 2
 	require.Equal(t, `"`+strings.Repeat("x", MaxWhole-quotes)+`"`, whole(strings.Repeat("x", MaxWhole-quotes), ordinary))
-	require.Equal(t, `{"\u202ek":"\u009b2K\n"}`, whole(map[string]any{"\u202ek": "\u009b2K\n"}, ordinary), "invisible characters are escapes of JSON")
+	require.Contains(t, whole(map[string]any{"\u202ek": "\u009b2K\n"}, ordinary), `"\u202ek":"\u009b2K\n"`, "invisible characters are escapes of JSON")
 	require.Empty(t, whole(strings.Repeat("x", MaxWhole-quotes+1), ordinary), "one byte too many")
 	require.Empty(t, whole(map[string]any{"env": []any{map[string]any{"name": "A", "value": "x"}}}, ordinary), "a part is withheld")
 }
