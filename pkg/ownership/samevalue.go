@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -18,29 +19,40 @@ func SameValues(live *unstructured.Unstructured, manager string, a, b *unstructu
 
 // common is an owned field that two configurations have.
 type common struct {
-	text     string // of its last element
-	owned    bool
-	below    *fieldpath.Set
-	a, b     *node
-	children []*common // nil until they are needed
+	owned bool
+	below *fieldpath.Set
+	a, b  *node
+	// children are the fields in it by the texts of their elements, and lengths the lengths of these; nil until they are needed.
+	children map[string]*common
+	lengths  []int
 }
 
 // same is SameValues for the rest of a path below the field.
 func (c *common) same(rest string) bool {
 	if c.children == nil {
-		c.children = []*common{}
+		c.children = map[string]*common{}
+		lengths := sets.Set[int]{}
 		for _, element := range elements(c.below) {
 			a, _, inA := c.a.configured(element, true)
 			b, _, inB := c.b.configured(element, true)
 			if inA && inB {
-				c.children = append(c.children, &common{element.String(), c.below.Members.Has(element), c.below.WithPrefix(element), a, b, nil})
+				text := element.String()
+				c.children[text] = &common{owned: c.below.Members.Has(element), below: c.below.WithPrefix(element), a: a, b: b}
+				lengths.Insert(len(text))
 			}
 		}
+		c.lengths = sets.List(lengths)
 	}
-	return slices.ContainsFunc(c.children, func(child *common) bool {
-		after, named := strings.CutPrefix(rest, child.text)
-		return named && (after == "" && child.owned && reflect.DeepEqual(child.a.live, child.b.live) || child.same(after))
-	})
+	for _, length := range c.lengths { // a name may have dots
+		if length > len(rest) {
+			break
+		}
+		child, after := c.children[rest[:length]], rest[length:]
+		if child != nil && (after == "" && child.owned && reflect.DeepEqual(child.a.live, child.b.live) || child.same(after)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Disagreement returns the path of a field with different values in two configurations; false if there is none. Fields that
