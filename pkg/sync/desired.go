@@ -39,7 +39,8 @@ type problem struct {
 
 func newProblem(id, reason, format string, args ...any) *problem {
 	return &problem{ArtifactProblem: v1alpha1.ArtifactProblem{
-		ID: display.Truncate(id, validation.DNS1123SubdomainMaxLength), Reason: reason, Message: display.Truncate(fmt.Sprintf(format, args...), maxMessage),
+		ID: display.Truncate(display.Line(id), validation.DNS1123SubdomainMaxLength), Reason: reason,
+		Message: display.Truncate(display.Line(fmt.Sprintf(format, args...)), maxMessage),
 	}, transient: reason == v1alpha1.ArtifactUnavailable || reason == v1alpha1.ArtifactRefused}
 }
 

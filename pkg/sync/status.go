@@ -69,7 +69,7 @@ func conclude(is *v1alpha1.InfrahubSync, r result, now time.Time) v1alpha1.Infra
 	if r.removals.pending != nil && reason == v1alpha1.SyncReasonArtifactsFailed {
 		message += ". " + awaits(is, r)
 	}
-	message = display.Truncate(message, maxLastError)
+	message = display.Truncate(display.Line(message), maxLastError)
 	status.SyncState, status.LastError = state, message
 	ready := metav1.ConditionFalse
 	if reason == v1alpha1.SyncReasonSynced {
@@ -133,7 +133,7 @@ var awaitsUser = map[string]bool{v1alpha1.SyncReasonSpecInvalid: true, v1alpha1.
 // setConditions sets the conditions. Reconciling and Stalled are in the status while they are true, as kstatus has it.
 func setConditions(status *v1alpha1.InfrahubSyncStatus, generation int64, reason, message string, ready metav1.ConditionStatus) {
 	set := func(kind string, value metav1.ConditionStatus) {
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: display.Line(message), ObservedGeneration: generation})
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: generation})
 	}
 	set(v1alpha1.ConditionReady, ready)
 	for kind, present := range map[string]bool{ // at most one of them is true

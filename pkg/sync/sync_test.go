@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -767,6 +768,18 @@ func TestTransitions(t *testing.T) {
 			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
+}
+
+// TestMessagesOfInfrahubAreALine: Infrahub cannot forge lines of kubectl describe, or move the cursor, with its answers.
+func TestMessagesOfInfrahubAreALine(t *testing.T) {
+	const text, want = "no\n\x1b[2K\u202e", `no \x1b[2K\u202e`
+	is := &v1alpha1.InfrahubSync{}
+	got := conclude(is, failed(&infrahub.Error{Reason: v1alpha1.SyncReasonUnreachable, Message: text}), time.Now())
+	require.Equal(t, want, got.LastError)
+	require.Equal(t, want, meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionReady).Message)
+	problem := newProblem(text, v1alpha1.ArtifactNotReady, "%s", text)
+	require.Equal(t, want, problem.ID)
+	require.Equal(t, want, problem.Message)
 }
 
 // TestConclude: the status bounds what it lists, and is written without a change every few minutes only.
