@@ -35,17 +35,14 @@ func (a *Applier) alteredIn(ctx context.Context, k known, done *Result) plan.Alt
 	}
 	sent := d.Unstructured()
 	differences := desired.Differences(sent, live)
-	paths := make([]string, len(differences))
-	for i := range differences {
-		paths[i] = differences[i].Path
-	}
+	fields := desired.Signature(differences)
 	switch {
-	case len(paths) == 0:
+	case len(differences) == 0:
 		return plan.Altered{}
-	case heals && slices.Equal(paths, before.Paths):
+	case heals && fields == before.Fields:
 		return before
 	}
-	return plan.Altered{Paths: paths, Texts: desired.Altered(differences, a.alteredBy(ctx, d, live), sent, live, done.Shown)}
+	return plan.Altered{Fields: fields, Texts: desired.Altered(differences, a.alteredBy(ctx, d, live), sent, live, done.Shown)}
 }
 
 // alteredBy names the possible writers of a changed value of the applied configuration: the mutating webhooks and policies that match

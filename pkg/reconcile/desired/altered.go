@@ -2,7 +2,9 @@ package desired
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"net/netip"
 	"slices"
@@ -25,10 +27,56 @@ const (
 
 // Difference is a field that the API server holds with another value than the manifest says.
 type Difference struct {
-	// Path is written as the Path of an ownership.Change.
-	Path       string
-	tokens     []string
+	at         *step
 	sent, held any
+}
+
+// step is the last element of a path, and the path above. The paths of a comparison share those above, so that their memory does not grow with the length.
+type step struct {
+	above *step
+	// token is the name of a field, or an item of a list in brackets. item is that as the Path of an ownership.Change has it; empty for a field.
+	token, item string
+	// hash is that of the whole path.
+	hash uint64
+}
+
+// child returns the step to a field or an item at p.
+func (p *step) child(token, item string) *step {
+	hash := fnv.New64a()
+	if p != nil {
+		_ = binary.Write(hash, binary.BigEndian, p.hash)
+	}
+	_, _ = hash.Write([]byte(token))
+	return &step{above: p, token: token, item: item, hash: hash.Sum64()}
+}
+
+// tokens returns the tokens of the whole path.
+func (p *step) tokens() (tokens []string) {
+	for ; p != nil; p = p.above {
+		tokens = append(tokens, p.token)
+	}
+	slices.Reverse(tokens)
+	return tokens
+}
+
+// path returns the path as an ownership.Change has it.
+func (p *step) path() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.item != "":
+		return p.above.path() + p.item
+	}
+	return ownership.FieldPath(p.above.path(), p.token)
+}
+
+// Signature returns a number that differs for differences in other fields.
+func Signature(differences []Difference) uint64 {
+	hash := fnv.New64a()
+	for _, d := range differences {
+		_ = binary.Write(hash, binary.BigEndian, d.at.hash)
+	}
+	return hash.Sum64()
 }
 
 // Differences returns the fields that an object holds with another value than was sent. Another notation of a value is the same
@@ -37,7 +85,7 @@ func Differences(sent, held *unstructured.Unstructured) []Difference {
 	var c comparison
 	for _, field := range slices.Sorted(maps.Keys(sent.Object)) {
 		if field != "status" { // of most kinds it is not what is applied
-			c.compare(field, []string{field}, sent.Object[field], held.Object[field])
+			c.compare((*step)(nil).child(field, ""), sent.Object[field], held.Object[field])
 		}
 	}
 	return c.differences
@@ -47,8 +95,11 @@ func Differences(sent, held *unstructured.Unstructured) []Difference {
 func Differing(sent, held *unstructured.Unstructured) []string {
 	var paths []string
 	for _, d := range Differences(sent, held) {
-		names := slices.DeleteFunc(slices.Clone(d.tokens), func(token string) bool { return strings.HasPrefix(token, "[") })
-		if path := strings.Join(names, "."); len(paths) < MaxAltered && !slices.Contains(paths, path) {
+		if len(paths) == MaxAltered {
+			break
+		}
+		names := slices.DeleteFunc(d.at.tokens(), func(token string) bool { return strings.HasPrefix(token, "[") })
+		if path := strings.Join(names, "."); !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}
@@ -65,9 +116,10 @@ func Altered(differences []Difference, why string, sent, held *unstructured.Unst
 			texts = append(texts, fmt.Sprintf("and %d more fields", len(differences)-MaxAltered))
 			break
 		}
-		text := d.Path + " is not what the manifest says"
-		if !withheld && !ownership.InEnvironment(d.tokens...) {
-			text = fmt.Sprintf("%s is %s, and the manifest says %s", d.Path, brief(d.held), brief(d.sent))
+		path := d.at.path()
+		text := path + " is not what the manifest says"
+		if !withheld && !ownership.InEnvironment(d.at.tokens()...) {
+			text = fmt.Sprintf("%s is %s, and the manifest says %s", path, brief(d.held), brief(d.sent))
 		}
 		texts = append(texts, text+": "+why)
 	}
@@ -77,27 +129,27 @@ func Altered(differences []Difference, why string, sent, held *unstructured.Unst
 // comparison gathers the fields that differ.
 type comparison struct{ differences []Difference }
 
-func (c *comparison) compare(path string, tokens []string, sent, held any) {
+func (c *comparison) compare(at *step, sent, held any) {
 	switch sent := sent.(type) {
 	case map[string]any:
 		fields, _ := held.(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(sent)) {
-			c.compare(ownership.FieldPath(path, key), append(slices.Clip(tokens), key), sent[key], fields[key])
+			c.compare(at.child(key, ""), sent[key], fields[key])
 		}
 	case []any:
 		items, _ := held.([]any)
-		c.compareList(path, tokens, sent, items)
+		c.compareList(at, sent, items)
 	case nil: // asks for the default
 	default:
 		if !sameValue(sent, held) {
-			c.differences = append(c.differences, Difference{Path: path, tokens: tokens, sent: sent, held: held})
+			c.differences = append(c.differences, Difference{at: at, sent: sent, held: held})
 		}
 	}
 }
 
 // compareList compares lists whose items have names by these, and others of the same
 // length by position. Only the API server knows which other lists are associative.
-func (c *comparison) compareList(path string, tokens []string, sent, held []any) {
+func (c *comparison) compareList(at *step, sent, held []any) {
 	named := map[string]any{}
 	for _, item := range held {
 		if name, ok := nameOf(item); ok {
@@ -108,9 +160,9 @@ func (c *comparison) compareList(path string, tokens []string, sent, held []any)
 		name, ok := nameOf(item)
 		switch found, there := named[name]; {
 		case ok && there:
-			c.compare(fmt.Sprintf("%s[name=%q]", path, name), append(slices.Clip(tokens), "["+name+"]"), item, found)
+			c.compare(at.child("["+name+"]", fmt.Sprintf("[name=%q]", name)), item, found)
 		case !ok && len(sent) == len(held):
-			c.compare(fmt.Sprintf("%s[%d]", path, i), append(slices.Clip(tokens), fmt.Sprintf("[%d]", i)), item, held[i])
+			c.compare(at.child(fmt.Sprintf("[%d]", i), fmt.Sprintf("[%d]", i)), item, held[i])
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package desired
 
 import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,5 +45,40 @@ func TestAltered(t *testing.T) {
 			require.NoError(t, yaml.Unmarshal([]byte(tt.held), &held.Object))
 			require.Equal(t, tt.want, Altered(Differences(sent, held), "because", sent, held, ownership.Disclose(tt.before, false, false)), tt.reason)
 		})
+	}
+}
+
+// TestMemoryOfDifferences has thousands of fields below a path of 60 KB that the API server does not hold: the memory does not grow with the product.
+func TestMemoryOfDifferences(t *testing.T) {
+	const n, most = 4_000, 16 << 20
+	fields := map[string]any{}
+	for i := range n {
+		fields[fmt.Sprintf("key-%04d", i)] = "x"
+	}
+	for _, name := range slices.Repeat([]string{strings.Repeat("k", 300)}, 200) {
+		fields = map[string]any{name: fields}
+	}
+	sent, held := &unstructured.Unstructured{Object: fields}, &unstructured.Unstructured{}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	differences := Differences(sent, held)
+	runtime.ReadMemStats(&after)
+	t.Logf("%d MB", (after.TotalAlloc-before.TotalAlloc)>>20)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most))
+	require.Len(t, differences, n)
+	require.Regexp(t, `\.key-0001 is missing`, Altered(differences, "because", sent, held, ownership.Disclose(false, false, false))[1])
+}
+
+// TestSignature: the signature of differences has their fields, and not their values.
+func TestSignature(t *testing.T) {
+	t.Parallel()
+	of := func(text string) uint64 {
+		sent := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(text), &sent.Object))
+		return Signature(Differences(sent, &unstructured.Unstructured{}))
+	}
+	require.Equal(t, of(`{a: {b: x, c: x}}`), of(`{a: {b: y, c: z}}`))
+	for _, other := range []string{`{a: {b: x}}`, `{a: {b: x, d: x}}`, `{b: {b: x, c: x}}`, `{a: {b: x}, c: x}`, `{a: {b: x, c: x}, d: x}`, `{ab: {b: x, c: x}}`} {
+		require.NotEqual(t, of(`{a: {b: x, c: x}}`), of(other), other)
 	}
 }

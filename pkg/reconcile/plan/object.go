@@ -116,7 +116,11 @@ type Remarks struct {
 
 // Altered are fields of an object that a webhook, a policy or the API server stored with another value than the manifest says, and the warnings about
 // them.
-type Altered struct{ Paths, Texts []string }
+type Altered struct {
+	// Fields is the signature of the fields.
+	Fields uint64
+	Texts  []string
+}
 
 // KeptFields are fields that the manifest dropped and that one other field manager keeps, and the warning about them.
 type KeptFields struct {
