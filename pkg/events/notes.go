@@ -48,11 +48,12 @@ func (c Change) name() string {
 // BriefNote returns the note of an Event about an edit of an object without the name of the object at its begin and the
 // place of the change at its end.
 func BriefNote(note string, ref corev1.ObjectReference) string {
-	for _, name := range []string{Name(ref), qualified(ref)} {
-		note = strings.TrimPrefix(note, name+": ")
+	note = display.Line(note)
+	for _, name := range []string{Name(ref), qualified(ref)} { // that of a Role may have any character
+		note = strings.TrimPrefix(note, display.Line(name)+": ")
 	}
 	note, _, _ = strings.Cut(note, keepBegin)
-	return CleanNote(note)
+	return display.Truncate(note, MaxNote)
 }
 
 // HistoryMessage returns the note of an Event about an object as the history of the VidraResource has it.

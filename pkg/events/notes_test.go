@@ -180,3 +180,13 @@ func TestDescriptionsAreBounded(t *testing.T) {
 	require.Regexp(t, `key-3 is 1 and should be 2, set by "kubectl"; and 19996 more$`, Differences(changes), "the others are counted")
 	require.NotContains(t, Differences(changes[:4]), "more")
 }
+
+// TestBriefNote: the note of an Event is one line, and so is the name of a Role in it.
+func TestBriefNote(t *testing.T) {
+	for _, name := range []string{"page", "a\nb", "a\u202eb"} {
+		role := corev1.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role", Namespace: "shop", Name: name}
+		note := Name(role) + ": reverted it" + keepBegin + "the manifest"
+		require.Equal(t, "reverted it", BriefNote(note, role), name)
+		require.Equal(t, "reverted it", BriefNote(CleanNote(note), role), name)
+	}
+}
