@@ -44,6 +44,9 @@ func (o *options) addProbes(mgr manager.Manager, lock func()) error {
 
 // addMetrics serves the metrics, and handlers by their paths. With --metrics-secure, the API server authenticates and authorizes clients.
 func (o *options) addMetrics(mgr manager.Manager, handlers map[string]http.Handler) error {
+	if o.metricsAddress == "0" {
+		return nil
+	}
 	handlers["/metrics"] = promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 	limiter := &clients.Limiter{PerSecond: rate.Inf, AtATime: readsAtATime}
 	mux := http.NewServeMux()
