@@ -145,7 +145,7 @@ func kindArgument(kind schema.GroupKind) string {
 func (t Target) Argument() string {
 	text := Quoted(t.Kind + "/" + t.Name)
 	if t.Namespace != "" {
-		text += " -n " + t.Namespace
+		text += " -n " + Quoted(t.Namespace)
 	}
 	return text
 }

@@ -172,6 +172,7 @@ func TestArgument(t *testing.T) {
 		"plain":   {"an ordinary name is as it is", Target{Kind: "deployment", Namespace: "shop", Name: "web-1.a"}, "deployment/web-1.a -n shop"},
 		"system":  {"so is one of Kubernetes", Target{Kind: "clusterrole", Name: "system:node"}, "clusterrole/system:node"},
 		"command": {"the name of a Role may be a command", Target{Kind: "role", Namespace: "shop", Name: "a; id #"}, "'role/a; id #' -n shop"},
+		"where":   {"a link to the page names any namespace", Target{Kind: "role", Namespace: "$(id)", Name: "a"}, "role/a -n '$(id)'"},
 		"nested":  {"or one in another", Target{Kind: "role", Namespace: "shop", Name: "$(id)'`id`"}, `'role/$(id)'\''` + "`id`' -n shop"},
 	}
 	for name, tt := range tests {
