@@ -98,6 +98,8 @@ func TestMigrateHelmRelease(t *testing.T) {
 	long.Object["status"] = map[string]any{"history": []any{map[string]any{"name": "short-1234"}}}
 	require.NoError(t, admin.Status().Update(t.Context(), long))
 	refused("`vidra migrate helm short-1234 -n helmrelease`", "migrate", "flux", "long", "-n", home)
+	newHelmRelease(t, home, "command", map[string]any{"releaseName": "$(id)", "storageNamespace": "a;id"})
+	refused("`vidra migrate helm '$(id)' -n 'a;id'`", "migrate", "flux", "command", "-n", home)
 	newHelmRelease(t, home, "remote", map[string]any{"kubeConfig": map[string]any{"secretRef": map[string]any{"name": "remote"}}})
 	refused("installs its release in another cluster (spec.kubeConfig)", "migrate", "flux", "remote", "-n", home)
 

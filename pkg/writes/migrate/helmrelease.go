@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
@@ -79,5 +80,5 @@ func (c *Client) helmReleaseHint(ctx context.Context, r helmRelease) string {
 		name = cmp.Or(recorded, name)
 	}
 	storage := cmp.Or(text("status", "storageNamespace"), text("spec", "storageNamespace"), r.namespace)
-	return fmt.Sprintf("%s exists: suspend it with %s, and move its release with `%s`", r, r.suspend(), c.program.Hint("migrate", "helm", name, "-n", storage))
+	return fmt.Sprintf("%s exists: suspend it with %s, and move its release with `%s`", r, r.suspend(), c.program.Hint("migrate", "helm", insight.Quoted(name), "-n", insight.Quoted(storage)))
 }
