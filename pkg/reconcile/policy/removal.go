@@ -252,20 +252,22 @@ func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners
 	switch may, err := facts.MayTake(ctx, receiver); {
 	case err == nil && !may, access.IsNoNamespace(err) && !awaits:
 		return Remove("")
-	case err != nil && receiver.Unidentified == nil:
+	case err != nil && (receiver.Unidentified == nil || access.IsNoNamespace(err)):
 		until := time.Time{}
 		if access.IsNoNamespace(err) {
 			until = d.ContentEnds
 		}
 		return Wait(RightsUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s, whose manifest has it, may apply it: ", name), err.Error(), until).with(receiver)
 	}
-	has := "has"
+	has, unread := "has", fmt.Sprintf("is not removed before it is known whether VidraResource %s has it in its manifest", name)
 	if receiver.Unknown != nil {
 		has = "may have"
 	}
 	switch server := receiver.VidraResource.Spec.Destination.Server; {
 	case receiver.Empty && !awaits:
 		return Remove("")
+	case receiver.Empty: // its cluster is no matter before it has content
+		return Wait(ReceiversUnknown, unread, "", d.ContentEnds).with(receiver)
 	case receiver.Unidentified != nil && waits:
 		return Wait(ClusterUnknown, fmt.Sprintf("is not removed before it is known whether the destination %s of VidraResource %s, which %s an object of this name in its manifest, "+
 			"is the same cluster: ", server, name, has), receiver.Unidentified.Error(), d.MoveEnds).with(receiver)
@@ -273,11 +275,7 @@ func (d Departure) receivedBy(ctx context.Context, facts Facts, receiver *owners
 		return Keep(Mentioned, fmt.Sprintf("VidraResource %s %s an object of this name in its manifest, and it is not known whether its destination %s is the same cluster",
 			name, has, server)).with(receiver)
 	case receiver.Unknown != nil: // the error is for the users of the receiver
-		until := time.Time{}
-		if receiver.Empty {
-			until = d.ContentEnds
-		}
-		return Wait(ReceiversUnknown, fmt.Sprintf("is not removed before it is known whether VidraResource %s has it in its manifest", name), "", until).with(receiver)
+		return Wait(ReceiversUnknown, unread, "", time.Time{}).with(receiver)
 	case waits:
 		return Wait(Moving, fmt.Sprintf("is in the manifest of VidraResource %s, and is released when that applies it", name), "", d.MoveEnds).with(receiver)
 	case receiver.Mentioned: // its manifest may lack the object, so that it gets no fields

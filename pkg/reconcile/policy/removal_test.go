@@ -205,6 +205,11 @@ func TestDecide(t *testing.T) {
 			reason: "A source that does not come has no object.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1), ContentEnds: now}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unknown, r.Empty = down, true }), may: true},
 			want: removes, asked: asked("receiver", "rights of bank"),
 		},
+		"ReceiverEmptyElsewhere": {
+			reason: "Its cluster is no matter while it has no content.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now, ContentEnds: now.Add(1)},
+			facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified, r.Unknown, r.Empty = down, down, true }), may: true}, want: waits, why: ReceiversUnknown,
+			until: now.Add(1), text: "is not removed before it is known whether VidraResource bank has it in its manifest", asked: asked("receiver", "rights of bank"),
+		},
 		"ClusterUnknownMayNot": {
 			reason: "An unknown cluster of a VidraResource without the right takes nothing.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1)}, facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down })},
 			want: removes, asked: asked("receiver", "rights of bank"),
@@ -238,6 +243,11 @@ func TestDecide(t *testing.T) {
 		"NoNamespace": {
 			reason: "An account without a Namespace applies nothing, for as long as another team likes.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1), ContentEnds: now}, facts: facts{receivers: receiverOf(nil), mayErr: &access.NoNamespace{}},
 			want: removes, asked: asked("receiver", "rights of bank"),
+		},
+		"NoNamespaceYetElsewhere": {
+			reason: "It is not kept for a receiver that applies nothing.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now, ContentEnds: now.Add(1)},
+			facts: facts{receivers: receiverOf(func(r *owners.Receiver) { r.Unidentified = down }), mayErr: &access.NoNamespace{}}, want: waits, why: RightsUnknown,
+			until: now.Add(1), text: "is not removed before it is known whether VidraResource bank, whose manifest has it, may apply it: ", asked: asked("receiver", "rights of bank"),
 		},
 		"NoNamespaceElsewhere": {
 			reason: "Its cluster is no matter then.", of: Departure{Live: configMap(), Owned: true, MoveEnds: now.Add(1), ContentEnds: now},
@@ -335,7 +345,7 @@ func TestDecide(t *testing.T) {
 			} else {
 				require.Empty(t, got.Owners)
 			}
-			if slices.Contains([]Reason{ClusterUnknown, RightsUnknown, Moving, Moved, Mentioned}, tc.why) || name == "ReceiverUnread" || name == "ReceiverEmpty" {
+			if slices.Contains([]Reason{ClusterUnknown, RightsUnknown, Moving, Moved, Mentioned}, tc.why) || slices.Contains([]string{"ReceiverUnread", "ReceiverEmpty", "ReceiverEmptyElsewhere"}, name) {
 				require.Equal(t, tc.facts.receivers[len(tc.facts.receivers)-1], *got.Receiver)
 			} else {
 				require.Nil(t, got.Receiver)
