@@ -476,6 +476,24 @@ func TestFlappingObjectAmongLastingFailures(t *testing.T) {
 	})
 }
 
+// TestEventsDoNotProlongDelays: attempts that events make leave the delay of a failing object as it is, as in an outage in which many things change.
+func TestEventsDoNotProlongDelays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, colors("a", "bad"))
+		l.denied["bad"], l.Options.DefaultInterval = true, 24*time.Hour
+		l.mustPass(t)
+		for range 20 {
+			l.Watching.Trigger.EnqueueAll(faulty)
+			require.Contains(t, l.mustPass(t), "bad")
+			time.Sleep(time.Millisecond)
+		}
+		l.denied["bad"] = false
+		time.Sleep(time.Until(l.states.all[faulty].plan.Schedule.Retry))
+		require.Contains(t, l.mustPass(t), "bad")
+	})
+}
+
 func TestStringDataIsOurs(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"data": map[string]any{"kept": "a2VwdA==", "both": "b2xk"}, "stringData": map[string]any{"both": "new", "text": "hi"},

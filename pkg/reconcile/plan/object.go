@@ -43,9 +43,9 @@ type Object struct {
 type Attempts struct {
 	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
-	// Failures are the failed attempts in a row, the last of them at FailedAt.
-	Failures int
-	FailedAt time.Time
+	// Failures are the failed attempts in a row, each after the delay of the one before. The delay of the last one ends at NotBefore.
+	Failures  int
+	NotBefore time.Time
 	// MissingRights are the rights that the last failed request may have lacked.
 	MissingRights []access.Right
 	// ReleaseAsked reports that its other owner was enqueued to release the object, at the last attempt or at one in a row before.

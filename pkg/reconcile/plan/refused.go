@@ -100,8 +100,9 @@ func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration st
 	if o.Problem == nil {
 		o.Attempts.Failures = 0
 	}
-	if err != nil {
-		o.Attempts.Failures, o.Attempts.FailedAt = o.Attempts.Failures+1, p.Now
+	if err != nil && !o.Attempts.delayed(p.Now) { // an attempt that an event makes leaves the delay as it is
+		o.Attempts.NotBefore = p.Now.Add(limits.RetryDelay(o.Attempts.Failures) / 2)
+		o.Attempts.Failures++
 	}
 	before := o.Attempts.Refused
 	o.Attempts.Refused = nil
@@ -227,10 +228,12 @@ func (p *Planner) refusalStands(o *Object) bool {
 // backsOff reports whether an object failed so often, and so recently, that the retry is for another object, or for a source whose content is the same. The
 // schedule is common to all objects and begins anew with the first failure of each.
 func (p *Planner) backsOff(o *Object) bool {
-	if o.Problem == nil || !o.Problem.Until.IsZero() || o.Attempts.Failures == 0 || p.Causes.All && !p.Scope.Sources {
-		return false
-	}
-	return p.Now.Sub(o.Attempts.FailedAt) < limits.RetryDelay(o.Attempts.Failures-1)/2
+	return o.Problem != nil && o.Problem.Until.IsZero() && (!p.Causes.All || p.Scope.Sources) && o.Attempts.delayed(p.Now)
+}
+
+// delayed reports whether the delay after the failed attempts lasts.
+func (a *Attempts) delayed(now time.Time) bool {
+	return a.Failures > 0 && now.Before(a.NotBefore)
 }
 
 // RestRemovals returns nil if the removal of all of them would be refused again. Otherwise it returns all, because the
