@@ -217,3 +217,33 @@ func TestTouchedSourceRetriesNothing(t *testing.T) {
 	attempts.Store(0)
 	await(t, func(c *assert.CollectT) { require.Positive(c, attempts.Load()) })
 }
+
+// TestFailingObjectOfASourceThatReturns: an object whose apply fails is tried again as soon as a source with the same content can be read again.
+func TestFailingObjectOfASourceThatReturns(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	const long = 12 * time.Second
+	source := func() *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "parts"}, Data: map[string]string{"m": configMap("page", "hello")}}
+	}
+	require.NoError(t, admin.Create(t.Context(), source()))
+	var last, gap atomic.Int64
+	startWebhook(t, ns, false, func(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if r.Name != "page" {
+			return nil
+		}
+		now := time.Now().UnixNano()
+		if before := last.Swap(now); before > 0 {
+			gap.Store(now - before)
+		}
+		panic(http.ErrAbortHandler)
+	})
+	newVidraResource(t, ns, "", fromParts(partIn("ConfigMap", "parts", "m")))
+	await(t, func(c *assert.CollectT) { require.Greater(c, time.Duration(gap.Load()), long, "the next attempt is far away") })
+	before := last.Load()
+	require.NoError(t, admin.Delete(t.Context(), source()))
+	awaitNotReadyAnyGeneration(t, ns, v1alpha1.ReasonSourceUnavailable)
+	require.NoError(t, admin.Create(t.Context(), source()))
+	await(t, func(c *assert.CollectT) { require.NotEqual(c, before, last.Load()) })
+	require.Less(t, time.Duration(gap.Load()), long)
+}

@@ -494,6 +494,20 @@ func TestEventsDoNotProlongDelays(t *testing.T) {
 	})
 }
 
+// TestInterruptedRevision: a reconcile that has read another content of a source is interrupted. The next one, which finds no further change of the content,
+// tries the objects again that rest.
+func TestInterruptedRevision(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a", "b"))
+	l.Options.Parallel = 1
+	l.mustPass(t)
+	s := l.states.all[faulty]
+	s.manifest.revision, s.plan.Read.Again = "of another content", true
+	l.applying = func(string) { s.attempt.interrupted.Store(true) }
+	require.Equal(t, []string{"a"}, l.mustPass(t, "a", "b"))
+	require.True(t, l.Watching.Trigger.TakeCauses(faulty).Retry)
+}
+
 func TestStringDataIsOurs(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"data": map[string]any{"kept": "a2VwdA==", "both": "b2xk"}, "stringData": map[string]any{"both": "new", "text": "hi"},

@@ -169,7 +169,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.obstacles.Waiting = p.awaits(ctx)
 	revision, readable := p.state.manifest.revision, p.state.read.failure == nil && p.state.plan.Read.Stalled == nil
 	why, unread := p.read(ctx)
-	if p.state.manifest.revision != revision {
+	if p.state.manifest.revision != revision || why == nil && !readable {
 		p.plan.Revised = true
 		p.state.plan.RetryNow()
 	}
@@ -189,7 +189,7 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.recoverInventory(ctx)
 	p.forgetRefusals(ctx)
 	p.state.lane.yield()
-	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.obstacles.Source == nil && (p.plan.Revised || !readable))
+	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.obstacles.Source == nil && p.plan.Revised)
 	p.backstop().Compare(ctx, causes)
 	p.plan.HoldContended(causes)
 	todo, err := p.carryOut(ctx, p.holdBack(p.plan.Suspend(p.plan.WebhooksLast(p.plan.Plan(ctx, causes)))))
@@ -292,7 +292,7 @@ func (p *pass) relabel(ctx context.Context) {
 
 // requeueCauses returns the causes, so that the next reconcile does the rest.
 func (p *pass) requeueCauses() {
-	p.plan.Causes.All = p.plan.Causes.All || p.plan.Scope.All
+	p.plan.Causes.All, p.plan.Causes.Retry = p.plan.Causes.All || p.plan.Scope.All, p.plan.Causes.Retry || p.plan.Revised
 	p.state.attempt.unbegun = p.plan.First
 	if p.plan.Scope.Resync {
 		p.state.plan.Schedule.Resync = time.Time{}

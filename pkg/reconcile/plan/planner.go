@@ -30,7 +30,7 @@ type Planner struct {
 	Causes trigger.Causes
 	// Scope is the scope of this reconcile.
 	Scope Scope
-	// Revised reports that the spec, or the content of a source, differs from the last read.
+	// Revised reports that the spec, or the content of a source, differs from the last read, or that this could not be read.
 	Revised bool
 	// First reports that this process considers the objects for the first time.
 	First    bool
