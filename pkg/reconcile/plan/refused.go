@@ -228,7 +228,9 @@ func (p *Planner) refusalStands(o *Object) bool {
 // backsOff reports whether an object failed so often, and so recently, that the retry is for another object, or for a source whose content is the same. The
 // schedule is common to all objects and begins anew with the first failure of each.
 func (p *Planner) backsOff(o *Object) bool {
-	return o.Problem != nil && o.Problem.Until.IsZero() && (!p.Causes.All || p.Scope.Sources) && o.Attempts.delayed(p.Now)
+	r := o.Attempts.Refused
+	ended := r != nil && (r.attempts == 0 || p.evidenceOf(r) != r.evidence) // its cause, perhaps
+	return o.Problem != nil && o.Problem.Until.IsZero() && (!p.Causes.All || p.Scope.Sources) && o.Attempts.delayed(p.Now) && !ended
 }
 
 // delayed reports whether the delay after the failed attempts lasts.

@@ -112,6 +112,21 @@ func TestRests(t *testing.T) {
 	}
 }
 
+// TestDelayEndsWithTheCause: a changed source has the delay of a failing object last. A change of the thing that refused it ends it.
+func TestDelayEndsWithTheCause(t *testing.T) {
+	t.Parallel()
+	p := &Planner{Env: &Env{Watches: &shown{}}, Settings: &Settings{Watched: true}, State: &State{}, Causes: trigger.Causes{All: true}, Scope: Scope{All: true, Sources: true, Retry: true}}
+	o := p.State.Objects.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "page"})
+	p.NoteRefusedRemoval(o, trigger.ObjectKey{}, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "page", errors.New(`admission webhook "policy" denied the request`)))
+	o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed")
+	require.True(t, p.refusalStands(o))
+	was := o.Attempts.Refused.evidence
+	o.Attempts.Refused.evidence.obstacles = "before"
+	require.False(t, p.refusalStands(o), "it has changed since")
+	o.Attempts.Refused.evidence, o.Attempts.Refused.attempts = was, 0
+	require.False(t, p.refusalStands(o), "the end of the last reconcile has seen that")
+}
+
 // TestRestsOccupied: a container rests after two attempts that the same object kept it, if that is watched, and after six otherwise.
 func TestRestsOccupied(t *testing.T) {
 	t.Parallel()
