@@ -239,11 +239,13 @@ func TestFailingObjectOfASourceThatReturns(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	newVidraResource(t, ns, "", fromParts(partIn("ConfigMap", "parts", "m")))
-	await(t, func(c *assert.CollectT) { require.Greater(c, time.Duration(gap.Load()), long, "the next attempt is far away") })
-	before := last.Load()
+	await(t, func(c *assert.CollectT) {
+		require.Greater(c, time.Duration(gap.Load()), long, "the next attempt is far away")
+	})
+	before, former := last.Load(), time.Duration(gap.Load())
 	require.NoError(t, admin.Delete(t.Context(), source()))
 	awaitNotReadyAnyGeneration(t, ns, v1alpha1.ReasonSourceUnavailable)
 	require.NoError(t, admin.Create(t.Context(), source()))
 	await(t, func(c *assert.CollectT) { require.NotEqual(c, before, last.Load()) })
-	require.Less(t, time.Duration(gap.Load()), long)
+	require.Less(t, time.Duration(gap.Load()), former*3/2, "the next delay is twice as long")
 }
