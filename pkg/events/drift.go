@@ -34,7 +34,7 @@ func driftEvents(owner corev1.ObjectReference, change Change) []Event {
 // Differences describes which fields differ, their values found and wanted, and who
 // changed them.
 func Differences(changes []ownership.Change) string {
-	return describe(changes, "; ", maxDescribed, func(c ownership.Change) string {
+	return describe(changes, "; ", maxDescribed, func(_ int, c ownership.Change) string {
 		part := c.Path
 		switch {
 		case c.Kind == ownership.Added && c.Withheld:

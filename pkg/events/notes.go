@@ -49,7 +49,7 @@ func (c Change) name() string {
 // place of the change at its end.
 func BriefNote(note string, ref corev1.ObjectReference) string {
 	note = display.Line(note)
-	for _, name := range []string{Name(ref), qualified(ref)} { // that of a Role may have any character
+	for _, name := range []string{Name(ref), qualified(ref)} { // the name of a Role may have any character
 		note = strings.TrimPrefix(note, display.Line(name)+": ")
 	}
 	note, _, _ = strings.Cut(note, keepBegin)
@@ -63,19 +63,17 @@ func HistoryMessage(note string, ref corev1.ObjectReference) string {
 
 // Fields reports the reverted fields, and the author of their change.
 func Fields(changes []ownership.Change) string {
-	first := true
-	return describe(changes, ". ", maxDescribed, func(c ownership.Change) string {
+	return describe(changes, ". ", maxDescribed, func(i int, c ownership.Change) string {
 		part := field(c)
-		if !first { // each is a sentence
+		if i > 0 { // each is a sentence
 			part = strings.ToUpper(part[:1]) + part[1:]
 		}
-		first = false
 		return part
 	})
 }
 
 // describe joins the texts of changes, until they have so many bytes: a text that is shortened later needs no more.
-func describe(changes []ownership.Change, between string, enough int, text func(ownership.Change) string) string {
+func describe(changes []ownership.Change, between string, enough int, text func(i int, c ownership.Change) string) string {
 	var b strings.Builder
 	for i, c := range changes {
 		if i > 0 {
@@ -85,7 +83,7 @@ func describe(changes []ownership.Change, between string, enough int, text func(
 			b.WriteString(more(len(changes) - i))
 			break
 		}
-		b.WriteString(text(c))
+		b.WriteString(text(i, c))
 	}
 	return b.String()
 }
@@ -132,7 +130,7 @@ func valued(what, sign, value string, c ownership.Change) string {
 // fieldPath returns a field path that makes Events about different fields of an object
 // different series, because a series keeps only its first note.
 func fieldPath(changes []ownership.Change) string {
-	paths := describe(changes, ",", maxFieldPath, func(c ownership.Change) string { return c.Path })
+	paths := describe(changes, ",", maxFieldPath, func(_ int, c ownership.Change) string { return c.Path })
 	return display.Truncate(strings.ToValidUTF8(paths, string(utf8.RuneError)), maxFieldPath)
 }
 

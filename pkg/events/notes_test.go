@@ -162,7 +162,7 @@ func TestCleanNote(t *testing.T) {
 	}
 }
 
-// TestDescriptionsAreBounded has an edit of tens of thousands of fields with long paths: what no note shows is not written.
+// TestDescriptionsAreBounded has an edit of tens of thousands of fields with long paths: the text ends soon after the part that a note shows.
 func TestDescriptionsAreBounded(t *testing.T) {
 	const n, most = 20_000, 1 << 20
 	changes := make([]ownership.Change, n)

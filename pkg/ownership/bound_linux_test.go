@@ -269,7 +269,7 @@ func belowNames(tb testing.TB, names []string, n int) (found, restored *unstruct
 	return found, object(wanted, map[string]any{"f:spec": ours}), map[string]any{"spec": wanted}
 }
 
-// TestMemoryOfLongPaths has many fields below a long name, or at a great depth, as objects may have them whose schema preserves unknown
+// TestMemoryOfLongPaths has many fields below a long name, or at a great depth, as in objects of kinds that preserve unknown
 // fields. The memory does not grow with the product of the two.
 func TestMemoryOfLongPaths(t *testing.T) {
 	const n, most = 5_000, 128 << 20

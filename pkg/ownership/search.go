@@ -127,7 +127,7 @@ func (s *search) excludeAmbiguous() (excluded bool) {
 		for at := r.below; at != nil; at = at.above {
 			first, known := managers[at.parent]
 			if known && (first == manager || !at.parent.here) {
-				break // what holds for it is known above it
+				break // the parents above it are decided already
 			}
 			if known {
 				at.parent.here, excluded = false, true
@@ -146,7 +146,7 @@ type level struct {
 	configured bool
 	live       *node
 	touched    *parents
-	// added reports that the node is below a touched parent; below are those of them that are touched here.
+	// added reports that the node is below a touched parent; below are the parents below which additions count.
 	added bool
 	below *counting
 	path  *step

@@ -16,9 +16,9 @@ type step struct {
 	above   *step
 	element fieldpath.PathElement
 	depth   int
-	// hash is that of the path as managedFields have it, where the walk knows it.
+	// hash is the hash of the path in managedFields; 0 on a walk without it.
 	hash pathHash
-	// written is the path as a Change has it, and parts are what the entries of a walker own there; nil until they are needed.
+	// written is the path in a Change, and parts are the parts that the entries of a walker own there; nil until they are needed.
 	written *written
 	parts   []part
 }
@@ -31,7 +31,7 @@ type written struct {
 	// size and pointer are the lengths of the whole path, as a text and as a JSON pointer, without the escapes. A path through a list has no pointer.
 	size, pointer int
 	inList        bool
-	// hash is that of the whole path.
+	// hash is the hash of the whole path.
 	hash pathHash
 }
 
@@ -134,13 +134,13 @@ func (b *built) at(path *step) *fieldpath.Set {
 // insert adds a path.
 func (b *built) insert(path *step) { b.at(path.above).Members.Insert(path.element) }
 
-// part is what an entry owns at a path: a set there, or nothing but a field above the path as a whole.
+// part is the part of an entry at a path: a set there, or nothing but a field above the path as a whole.
 type part struct {
 	set   *fieldpath.Set
 	whole bool
 }
 
-// partsAt returns what the entries own at a path.
+// partsAt returns the parts of the entries at a path.
 func (w *walker) partsAt(s *step) []part {
 	if s.parts != nil {
 		return s.parts

@@ -434,7 +434,7 @@ func TestFirstFailureAmongLastingOnes(t *testing.T) {
 	})
 }
 
-// TestFlappingObjectAmongLastingFailures: an object whose apply fails and succeeds in turns has no other failing object tried again before its own delay.
+// TestFlappingObjectAmongLastingFailures: an object fails and succeeds in turns. The other failing objects keep their own delays.
 func TestFlappingObjectAmongLastingFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ type step struct {
 	above *step
 	// token is the name of a field, or an item of a list in brackets. item is that as the Path of an ownership.Change has it; empty for a field.
 	token, item string
-	// hash is that of the whole path.
+	// hash is the hash of the whole path.
 	hash uint64
 }
 
