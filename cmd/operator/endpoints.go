@@ -24,8 +24,8 @@ const (
 	// readsPerSecond and readBurst bound the requests of one client to the metrics endpoint: an unknown token of each is sent to the API server.
 	// readsAtATime bounds the requests of all clients.
 	readsPerSecond, readBurst, readsAtATime = 10, 50, 64
-	// readTimeout bounds the time for one answer of the metrics and health endpoints.
-	readTimeout = 30 * time.Second
+	// answerTimeout bounds the time for one answer of an endpoint.
+	answerTimeout = 30 * time.Second
 )
 
 // addProbes makes the process live while it takes and releases its locks, and ready when its caches are synced.
@@ -93,6 +93,8 @@ func addEndpoint(mgr manager.Manager, flag, address string, handler http.Handler
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
-	stopping := time.Second
-	return mgr.Add(&manager.Server{Name: flag, Server: clients.NewServer(handler, readTimeout), Listener: listener, ShutdownTimeout: &stopping})
+	stopping := time.Second // longer answers are cut off
+	return mgr.Add(&manager.Server{Name: flag, Listener: listener, ShutdownTimeout: &stopping, Server: &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: answerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}})
 }

@@ -51,16 +51,17 @@ func (o *options) addInfrahub(mgr manager.Manager, local *cluster.Cluster, secre
 	if o.publishAddress != "" {
 		store := &archive.Store{Secrets: secrets, Namespace: o.namespace()}
 		reconciler.Publication = &sync.Publication{Store: store, URL: o.publishURL}
-		served = mgr.Add(&archive.Server{Address: o.publishAddress, Store: store, Log: mgr.GetLogger().WithName("infrahub-publish")})
+		served = addEndpoint(mgr, publishFlag, o.publishAddress, archive.NewServer(store, mgr.GetLogger().WithName("infrahub-publish")), nil)
 	}
 	err := mgr.Add(&sync.Controller{Manager: mgr, Metadata: local.Metadata(), Reconciler: reconciler, Log: mgr.GetLogger().WithName("infrahub")})
 	if o.webhookAddress == "" {
 		return errors.Join(served, err)
 	}
-	return errors.Join(served, err, mgr.Add(&sync.Receiver{
-		Address: o.webhookAddress, KeyFile: o.webhookKeyFile, API: mgr.GetAPIReader(), Client: mgr.GetClient(), Installation: o.installation,
+	receiver := (&sync.Receiver{
+		KeyFile: o.webhookKeyFile, API: mgr.GetAPIReader(), Client: mgr.GetClient(), Installation: o.installation,
 		Metrics: counts, Log: mgr.GetLogger().WithName("infrahub-webhook"),
-	}))
+	}).Complete()
+	return errors.Join(served, err, mgr.Add(receiver), addEndpoint(mgr, webhookFlag, o.webhookAddress, receiver, nil))
 }
 
 // credentialsNamespace returns the namespace of the Secrets with credentials of Infrahub servers; empty for all. It is unknown if it is

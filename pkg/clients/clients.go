@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -75,13 +74,6 @@ func (l *Limiter) Handler(inner http.Handler) http.Handler {
 		defer leave()
 		inner.ServeHTTP(w, r)
 	})
-}
-
-// NewServer returns a server that bounds the time and the header of a request, and the time of its answer.
-func NewServer(handler http.Handler, answer time.Duration) *http.Server {
-	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: answer, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-	}
 }
 
 // maxConnections is the number of connections of a Listener. One without a request takes about 20 KiB of memory, and one with a header up to 16 KiB more.

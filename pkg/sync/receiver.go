@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -64,11 +63,9 @@ const (
 	webhookFailed   = "failed"
 )
 
-// Receiver accepts webhooks of Infrahub, and requests syncs with an annotation, so that any replica can accept them. It
-// implements manager.Runnable.
+// Receiver accepts webhooks of Infrahub as an http.Handler, and requests syncs with an annotation, so that any replica can accept them, as a manager.Runnable.
+// Complete comes before both.
 type Receiver struct {
-	// Address to listen on.
-	Address string
 	// KeyFile has the shared keys of the webhooks, one a line. It is read for each webhook, so that a mounted Secret may be
 	// rotated.
 	KeyFile string
@@ -98,42 +95,19 @@ type received struct {
 	branches map[string]bool
 }
 
-// NeedLeaderElection is false: a Service may send a webhook to any replica.
-func (r *Receiver) NeedLeaderElection() bool { return false }
-
-// Start serves until ctx ends.
-func (r *Receiver) Start(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.Address)
-	if err != nil {
-		return fmt.Errorf("--infrahub-webhook-bind-address: %w", err)
-	}
-	r.prepare()
-	server := clients.NewServer(r, 10*time.Second)
-	var working gosync.WaitGroup
-	working.Go(func() { r.requestSyncs(ctx) })
-	working.Go(func() {
-		<-ctx.Done()
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = server.Shutdown(stopping) // what takes longer is cut off
-	})
-	err = server.Serve(clients.Listener(listener))
-	working.Wait()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
-}
-
-// prepare sets the missing parts of a new Receiver.
-func (r *Receiver) prepare() {
+// Complete sets the parts of a new Receiver that its user leaves out, and returns it.
+func (r *Receiver) Complete() *Receiver {
 	r.senders.PerSecond, r.senders.Burst, r.senders.AtATime = webhooksPerSecond, webhookBurst, webhooksAtATime
 	r.wake = make(chan struct{}, 1)
 	r.received.seen, r.received.branches = map[string]time.Time{}, map[string]bool{}
 	if r.Now == nil {
 		r.Now = time.Now
 	}
+	return r
 }
+
+// NeedLeaderElection is false: a Service may send a webhook to any replica.
+func (r *Receiver) NeedLeaderElection() bool { return false }
 
 // ServeHTTP implements http.Handler.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -264,22 +238,22 @@ func signed(keys [][]byte, id, at string, body []byte, headers []string) bool {
 	return valid
 }
 
-// requestSyncs requests the syncs of the noted branches until ctx ends, also after a short outage of the API server. A further webhook does not wait for the
-// next attempt.
-func (r *Receiver) requestSyncs(ctx context.Context) {
+// Start implements manager.Runnable: it requests the syncs of the noted branches until ctx ends, also after a short outage of the API server. A further
+// webhook does not wait for the next attempt.
+func (r *Receiver) Start(ctx context.Context) error {
 	gap := rate.NewLimiter(rate.Every(requestGap), 1)
 	branches, failed := map[string]bool{}, map[string]bool{}
 	backoff, again := webhookBackoff, (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-r.wake:
 			backoff = webhookBackoff
 		case <-again:
 		}
 		if gap.Wait(ctx) != nil {
-			return
+			return nil
 		}
 		r.received.mu.Lock()
 		maps.Copy(branches, r.received.branches)

@@ -35,10 +35,10 @@ func requesting(t *testing.T, answers interceptor.Funcs) *Receiver {
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(of("a"), of("b")).WithInterceptorFuncs(answers).Build()
 	r := &Receiver{API: api, Client: api, Metrics: NewMetrics(), Log: logr.Discard()}
-	r.prepare()
+	r.Complete()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	go r.requestSyncs(ctx)
+	go func() { _ = r.Start(ctx) }()
 	return r
 }
 

@@ -908,7 +908,7 @@ func TestRemovalsWaitDuringProblems(t *testing.T) {
 func TestFloodOfWebhooks(t *testing.T) {
 	r := &Receiver{Metrics: NewMetrics(), KeyFile: filepath.Join(t.TempDir(), "keys")}
 	require.NoError(t, os.WriteFile(r.KeyFile, []byte("a key of webhooks"), 0o600))
-	r.prepare()
+	r.Complete()
 	answer := func(address string, body io.Reader) int {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, WebhookPath, body)
 		request.RemoteAddr = address

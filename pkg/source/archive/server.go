@@ -3,8 +3,6 @@ package archive
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"path"
 	"regexp"
@@ -27,15 +25,20 @@ const (
 	folder = "archives"
 )
 
-// Server serves the archives of a Store to every client. It implements manager.Runnable.
+// Server serves the archives of a Store to every client. It implements http.Handler, with bounds for each client and for all of them.
 type Server struct {
-	// Address to listen on.
-	Address string
-	Store   *Store
-	Log     logr.Logger
+	store *Store
+	log   logr.Logger
 
 	reading chan struct{}
 	sending clients.Limiter
+}
+
+// NewServer returns a server for the archives of a Store, which logs its failures.
+func NewServer(store *Store, log logr.Logger) *Server {
+	return &Server{
+		store: store, log: log, reading: make(chan struct{}, reading), sending: clients.Limiter{PerSecond: perSecond, Burst: burst, AtATime: writing},
+	}
 }
 
 // PathOf returns the path of an archive at a Server, without a slash before it.
@@ -45,35 +48,6 @@ func PathOf(publisher types.UID, digest string) string {
 
 var paths = regexp.MustCompile(`^/` + folder + `/([0-9a-f-]{36})/([0-9a-f]{64})\.tar\.gz$`)
 
-// NeedLeaderElection is false: a Service may send a request to any replica.
-func (s *Server) NeedLeaderElection() bool { return false }
-
-// Start serves until ctx ends.
-func (s *Server) Start(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
-	if err != nil {
-		return fmt.Errorf("--infrahub-publish-bind-address: %w", err)
-	}
-	s.prepare()
-	server := clients.NewServer(s, 2*writeTimeout)
-	stopped := context.AfterFunc(ctx, func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = server.Shutdown(stopping) // longer answers are cut off
-	})
-	defer stopped()
-	s.Log.Info("Serves published artifacts", "address", listener.Addr().String())
-	if err := server.Serve(clients.Listener(listener)); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve published artifacts: %w", err)
-	}
-	return nil
-}
-
-func (s *Server) prepare() {
-	s.reading = make(chan struct{}, reading)
-	s.sending.PerSecond, s.sending.Burst, s.sending.AtATime = perSecond, burst, writing
-}
-
 // load reads an archive.
 func (s *Server) load(ctx context.Context, publisher types.UID, digest string) ([]byte, error) {
 	select {
@@ -82,10 +56,10 @@ func (s *Server) load(ctx context.Context, publisher types.UID, digest string) (
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return s.Store.Load(ctx, publisher, digest)
+	return s.store.Load(ctx, publisher, digest)
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	found := paths.FindStringSubmatch(request.URL.Path)
 	switch {
@@ -111,14 +85,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	case err != nil:
-		s.Log.Error(err, "A published artifact cannot be served: grant Vidra get on secrets in its own namespace")
+		s.log.Error(err, "A published artifact cannot be served: grant Vidra get on secrets in its own namespace")
 		busy(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
 	w.Header().Set("ETag", `"`+found[2]+`"`)
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // the server of Start supports it
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // an http.Server supports it
 	if request.Method == http.MethodGet {
 		_, _ = w.Write(content) // the client is gone otherwise
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -30,9 +31,8 @@ func TestSlowClients(t *testing.T) {
 	publisher := metav1.OwnerReference{UID: "00000000-0000-0000-0000-000000000000"}
 	content, err := Pack(map[string]string{"a.yaml": "a"})
 	require.NoError(t, err)
-	s := &Server{Store: &Store{Secrets: fake.NewClientset().CoreV1(), Namespace: "vidra-system"}}
-	require.NoError(t, s.Store.Save(t.Context(), publisher, content))
-	s.prepare()
+	s := NewServer(&Store{Secrets: fake.NewClientset().CoreV1(), Namespace: "vidra-system"}, logr.Discard())
+	require.NoError(t, s.store.Save(t.Context(), publisher, content))
 	request := func(client int, w http.ResponseWriter) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+PathOf(publisher.UID, content.Digest), http.NoBody)
 		r.RemoteAddr = fmt.Sprintf("10.0.0.%d:1000", client)
