@@ -224,7 +224,7 @@ func TestWorkOfListsIsLinear(t *testing.T) {
 				"Others": {"It is made for a dry run, a change of shards, rules, vidra blame and an export.", 150, func() {
 					Merge(found, configuration, func(m, _ string) bool { return m == manager })
 					Extract(restored, manager)
-					SetBy(restored, []string{"kube-controller-manager"}, configuration, restored, manager)
+					setBy(restored, []string{"kube-controller-manager"}, configuration, restored)
 					ReleaseFields(restored, manager, configuration, map[string]any{"list": configured[1:]})
 					FieldsOf(restored, manager, configuration, shown)
 					WritersOf(restored)

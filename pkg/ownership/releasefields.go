@@ -10,37 +10,34 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SetBy lists the fields of an applied configuration that other managers own in obj, each as the names and indexes that lead
-// to it. The keys that identify an item of a list are left out. whole is the object after an apply of the configuration by manager: it has
-// the keys with defaults that items of the configuration leave out.
-func SetBy(obj *unstructured.Unstructured, managers []string, configuration map[string]any, whole *unstructured.Unstructured, manager string) [][]string {
-	var paths [][]string
+// SetBy adds to a selection the fields of an applied configuration that other managers own in obj, as far as within has them for the manager. The keys
+// that identify an item of a list are left out. whole is the object after an apply of the configuration by manager: it has the keys with defaults that
+// items of the configuration leave out.
+func (s *Selection) SetBy(obj *unstructured.Unstructured, within map[string]*Selection, configuration map[string]any, whole *unstructured.Unstructured, manager string) {
 	ours := applied(whole, manager)
 	for r := range records(obj) {
-		if slices.Contains(managers, r.text("manager")) {
-			paths = appendSet(paths, r.fields(), ours, &node{live: configuration}, nil, nil)
+		if among := within[r.text("manager")]; among != nil {
+			s.addSet(r.fields(), ours, among, &node{live: configuration}, nil)
 		}
 	}
-	return paths
 }
 
-// appendSet appends the leaves of fields that configuration has. ours are its own fields. keys are the names of the fields that identify it
+// addSet adds the leaves of fields that configuration and within have. ours are its own fields. keys are the names of the fields that identify it
 // in its list.
-func appendSet(paths [][]string, fields, ours fieldsV1, configuration *node, at []string, keys []string) [][]string {
-	for _, key := range slices.Sorted(maps.Keys(fields)) {
+func (s *Selection) addSet(fields, ours fieldsV1, within *Selection, configuration *node, keys []string) {
+	for key := range fields {
 		below, isOurs := ours[key].(map[string]any)
 		child, token, found := configuration.configuredKey(key, isOurs)
 		if !found || slices.Contains(keys, token) {
 			continue
 		}
-		path := append(slices.Clone(at), token)
-		if sub, _ := fields[key].(map[string]any); len(sub) > 0 {
-			paths = appendSet(paths, sub, below, child, path, keysOf(key))
-		} else {
-			paths = append(paths, path)
+		among := within.part(token)
+		if sub, _ := fields[key].(map[string]any); among != nil && len(sub) > 0 {
+			s.at(token).addSet(sub, below, among, child, keysOf(key))
+		} else if among != nil && among.whole {
+			s.Add(token)
 		}
 	}
-	return paths
 }
 
 // keysOf are the names of the fields that key matches in an item of a list.

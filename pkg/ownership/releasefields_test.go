@@ -3,10 +3,13 @@ package ownership
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestReleaseFields gives up what one configuration has and the next has not.
@@ -73,6 +76,27 @@ func TestReleaseFieldsOfOthers(t *testing.T) {
 	require.JSONEq(t, "["+strings.Join(append(others, ours(one)), ",")+"]", string(text))
 }
 
+// setBy returns the paths of all fields of a configuration that managers own in obj.
+func setBy(obj *unstructured.Unstructured, managers []string, configuration map[string]any, whole *unstructured.Unstructured) [][]string {
+	all, within := &Selection{}, map[string]*Selection{}
+	for _, name := range managers {
+		within[name] = &Selection{whole: true}
+	}
+	all.SetBy(obj, within, configuration, whole, manager)
+	return all.paths(nil)
+}
+
+// paths returns the paths of the selected parts, in their order, below a path.
+func (s *Selection) paths(at []string) (all [][]string) {
+	if s.whole {
+		return [][]string{at}
+	}
+	for _, token := range slices.Sorted(maps.Keys(s.parts)) {
+		all = append(all, s.parts[token].paths(append(slices.Clone(at), token))...)
+	}
+	return all
+}
+
 // TestSetBy lists the fields of a configuration that other managers own.
 func TestSetBy(t *testing.T) {
 	t.Parallel()
@@ -81,14 +105,48 @@ func TestSetBy(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"side"},{"name":"web","image":"web:1"}]}}}}`), &configuration))
 	obj := widget(t, `"spec":{}`, ours(both), theirs("kubectl-edit", both), theirs("other", `{"f:spec":{"f:replicas":{}}}`))
 	want := [][]string{{"spec", "replicas"}, {"spec", "template", "spec", "containers", "1", "image"}}
-	require.Equal(t, want, SetBy(obj, []string{"kubectl-edit"}, configuration, obj, manager), "the key of an item is left out, and so is a field that only the object has")
-	require.Equal(t, append(want, want[0]), SetBy(obj, []string{"kubectl-edit", "other"}, configuration, obj, manager))
-	require.Empty(t, SetBy(obj, []string{"none"}, configuration, obj, manager))
-	require.Equal(t, [][]string{{"spec", "list", "0"}}, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:list":{"i:0":{},"i:1":{},"i:-1":{}}}}`)), []string{"old"},
-		map[string]any{"spec": map[string]any{"list": []any{"a"}}}, obj, manager), "an item by its index")
+	require.Equal(t, want, setBy(obj, []string{"kubectl-edit"}, configuration, obj), "the key of an item is left out, and so is a field that only the object has")
+	require.Equal(t, want, setBy(obj, []string{"kubectl-edit", "other"}, configuration, obj))
+	require.Empty(t, setBy(obj, []string{"none"}, configuration, obj))
+	require.Equal(t, [][]string{{"spec", "list", "0"}}, setBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:list":{"i:0":{},"i:1":{},"i:-1":{}}}}`)), []string{"old"},
+		map[string]any{"spec": map[string]any{"list": []any{"a"}}}, obj), "an item by its index")
 	parts := map[string]any{"spec": map[string]any{"parts": []any{map[string]any{"size": int64(1)}}}}
-	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{"f:size":{}}}}}`)), []string{"old"}, parts, obj, manager), "an item without any of the keys")
-	require.Empty(t, SetBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"v:\"a\"":{}}}}`)), []string{"old"}, parts, obj, manager), "an item of a set")
+	require.Empty(t, setBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{"f:size":{}}}}}`)), []string{"old"}, parts, obj), "an item without any of the keys")
+	require.Empty(t, setBy(widget(t, `"spec":{}`, theirs("old", `{"f:spec":{"f:parts":{"v:\"a\"":{}}}}`)), []string{"old"}, parts, obj), "an item of a set")
+}
+
+// TestSetByWithin has the fields of a manager in the parts that are given for it alone.
+func TestSetByWithin(t *testing.T) {
+	t.Parallel()
+	const fields = `{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:name":{},"f:image":{}}}}}}}`
+	configuration := object(t, `{"apiVersion":"v1","kind":"Widget","spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"side"},{"name":"web","image":"web:1"}]}}}}`).Object
+	obj := widget(t, `"spec":{}`, ours(fields), theirs("one", fields), theirs("two", `{"f:spec":{"f:replicas":{}}}`))
+	for name, tt := range map[string]struct {
+		within []string
+		want   [][]string
+	}{
+		"Above": {[]string{"spec", "template"}, [][]string{{"spec", "template", "spec", "containers", "1", "image"}}},
+		"Field": {[]string{"spec", "template", "spec", "containers", "1", "image"}, [][]string{{"spec", "template", "spec", "containers", "1", "image"}}},
+		"Below": {[]string{"spec", "replicas", "x"}, nil},
+		"Other": {[]string{"spec", "template", "spec", "containers", "0"}, nil},
+	} {
+		all, within := &Selection{}, &Selection{}
+		within.Add(tt.within...)
+		all.SetBy(obj, map[string]*Selection{"one": within}, configuration, obj, manager)
+		require.Equal(t, tt.want, all.paths(nil), name)
+	}
+}
+
+// TestRemove removes the items of a list that were meant.
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	from := object(t, `{"apiVersion":"v1","kind":"Widget","spec":{"list":["a","b",{"c":"d","e":"f"},"g"],"only":["x"],"text":"y"}}`)
+	var s Selection
+	for _, path := range [][]string{{"spec", "list", "0"}, {"spec", "list", "2", "c"}, {"spec", "list", "3"}, {"spec", "list", "9"}, {"spec", "only", "0"}, {"spec", "text", "z"}, {"none"}} {
+		s.Add(path...)
+	}
+	s.Remove(from.Object)
+	require.Equal(t, object(t, `{"apiVersion":"v1","kind":"Widget","spec":{"list":["b",{"e":"f"}],"only":[],"text":"y"}}`).Object, from.Object)
 }
 
 // TestWholes cuts a path at the first part that the manager owns as a whole.
@@ -182,6 +240,6 @@ func TestSetByDefaultedKeys(t *testing.T) {
 	whole := widget(t, `"spec":{}`, ours(fmt.Sprintf(item, "TCP")))
 	for protocol, want := range map[string][][]string{"TCP": {{"spec", "ports", "0", "name"}}, "UDP": nil} {
 		obj := widget(t, `"spec":{}`, theirs("mesh", fmt.Sprintf(item, protocol)))
-		require.Equal(t, want, SetBy(obj, []string{"mesh"}, configuration, whole, manager), protocol)
+		require.Equal(t, want, setBy(obj, []string{"mesh"}, configuration, whole), protocol)
 	}
 }

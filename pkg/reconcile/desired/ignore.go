@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -244,26 +243,26 @@ func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured,
 	}
 	reduced, manager := runtime.DeepCopyJSON(full), by.Manager
 	cut := ownership.Wholes(whole, manager, full)
-	wholes := func(paths [][]string) (all [][]string) {
+	add := func(paths [][]string, to *ownership.Selection) {
 		for _, path := range paths {
-			all = append(all, cut(path))
+			to.Add(cut(path)...)
 		}
-		return all
 	}
-	paths := wholes(ign.Paths)
+	ignored, managed := &ownership.Selection{}, map[string]*ownership.Selection{}
+	add(ign.Paths, ignored)
 	for _, m := range ign.managed {
-		ignored := wholes(m.paths)
-		for _, path := range ownership.SetBy(live, m.managers, full, whole, manager) {
-			if len(ignored) == 0 || slices.ContainsFunc(ignored, func(above []string) bool { return isBelow(path, above) }) {
-				paths = append(paths, path)
+		for _, name := range m.managers {
+			if managed[name] == nil {
+				managed[name] = &ownership.Selection{}
 			}
+			if len(m.paths) == 0 {
+				managed[name].Add()
+			}
+			add(m.paths, managed[name])
 		}
 	}
-	// A removal from a list moves the items after it.
-	slices.SortFunc(paths, func(a, b []string) int { return slices.CompareFunc(b, a, compareTokens) })
-	for _, path := range slices.CompactFunc(paths, slices.Equal) {
-		withoutPath(reduced, path)
-	}
+	ignored.SetBy(live, managed, full, whole, manager)
+	ignored.Remove(reduced)
 	by.Mark(&unstructured.Unstructured{Object: reduced})
 	return full, reduced, nil
 }
@@ -271,37 +270,6 @@ func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured,
 // isBelow reports whether a path is another one, or below it.
 func isBelow(path, above []string) bool {
 	return len(path) >= len(above) && slices.Equal(path[:len(above)], above)
-}
-
-// compareTokens orders the indexes of a list as numbers.
-func compareTokens(a, b string) int {
-	i, errI := strconv.Atoi(a)
-	j, errJ := strconv.Atoi(b)
-	if errI == nil && errJ == nil {
-		return cmp.Compare(i, j)
-	}
-	return cmp.Compare(a, b)
-}
-
-// withoutPath is a JSON value without the value at a path, if there is one. It
-// changes the value. Maps and lists that are empty then stay.
-func withoutPath(value any, path []string) any {
-	token, last := path[0], len(path) == 1
-	switch at := value.(type) {
-	case map[string]any:
-		if child, found := at[token]; found && last {
-			delete(at, token)
-		} else if found {
-			at[token] = withoutPath(child, path[1:])
-		}
-	case []any:
-		if i, found := indexIn(at, token); found && last {
-			return slices.Delete(at, i, i+1)
-		} else if found {
-			at[i] = withoutPath(at[i], path[1:])
-		}
-	}
-	return value
 }
 
 // indexIn is the index of a list that a token of a path names.

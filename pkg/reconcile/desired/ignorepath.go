@@ -71,7 +71,7 @@ func (p ignorePath) in(value any, steps *int) (all [][]string) {
 		case []any:
 			keys := keysOfItem(p[0])
 			if i, found := indexIn(at, p[0]); found && keys == nil {
-				below(p[0], at[i])
+				below(strconv.Itoa(i), at[i])
 			}
 			for i, item := range at {
 				if keys == nil || *steps < 0 {
