@@ -153,11 +153,12 @@ type missingRight struct {
 // NewGrants makes grants, which ask only after run was called. run must be called,
 // once, for its goroutines to end.
 func NewGrants(granted func(owner trigger.Owner, right Right), watched func(right Right) bool) *Grants {
+	inTurns := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Right]{Queue: &turns{waiting: map[tenant][]Right{}}})
 	return &Grants{
 		granted: granted, watched: watched,
 		review:  review,
 		limiter: flowcontrol.NewTokenBucketRateLimiter(grantsQPS, grantsQPS),
-		due:     workqueue.NewTypedDelayingQueue[Right](),
+		due:     workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Right]{Queue: inTurns}),
 		missing: map[Right]*missingRight{},
 	}
 }

@@ -257,6 +257,32 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 }
 
+// TestTenantsTakeTurns has two accounts of a namespace miss thousands of rights: a right that is granted in another namespace is noticed as soon as without them.
+func TestTenantsTakeTurns(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		withGrants(t, func(t *testing.T, g *Grants, a *authorizer) {
+			a.watched = watched
+			for _, account := range []string{"one", "two"} {
+				var all []Right
+				for i := range 5000 {
+					all = append(all, Subject{User: "system:serviceaccount:hostile:" + account}.Rights(fixture.ConfigMaps, fmt.Sprintf("ns-%d", i), "patch")...)
+				}
+				g.Await(trigger.Owner{Name: account}, asking(nil, all...))
+			}
+			after(time.Second)
+			owner, right := trigger.Owner{Name: "honest"}, Subject{User: "system:serviceaccount:shop:deployer"}.Rights(fixture.ConfigMaps, "shop", "patch")[0]
+			g.Await(owner, asking(nil, right))
+			after(time.Second)
+			require.Equal(t, 1, a.questions(right))
+			g.Recheck("", "hostile")
+			a.set(func() { a.allowed[right] = true })
+			g.Recheck("", "shop")
+			after(mostInterval)
+			require.Equal(t, []Right{right}, a.toldOf(owner))
+		})
+	}
+}
+
 // TestGrantsAreConcurrent has owners come and go while rights do.
 func TestGrantsAreConcurrent(t *testing.T) {
 	withGrants(t, func(t *testing.T, g *Grants, a *authorizer) {
