@@ -58,7 +58,7 @@ type watched struct {
 func (o *watched) note(err error) (changed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	changed = (err == nil) != (o.err == nil) || err != nil && o.err != nil && display.WithoutPort(err.Error()) != display.WithoutPort(o.err.Error())
+	changed = (err == nil) != (o.err == nil) || err != nil && o.err != nil && display.ErrorText(err.Error()) != display.ErrorText(o.err.Error())
 	if o.err == nil && err != nil {
 		o.since = time.Now()
 	}
@@ -128,7 +128,7 @@ func (w *Watches) Failing(vr *v1alpha1.VidraResource) map[string]watchregistry.S
 		if apierrors.IsForbidden(err) {
 			reason = watchregistry.ReasonForbidden
 		}
-		failing[key.String()] = watchregistry.Status{State: watchregistry.Degraded, Reason: reason, Message: display.WithoutPort(err.Error()), Since: since}
+		failing[key.String()] = watchregistry.Status{State: watchregistry.Degraded, Reason: reason, Message: display.ErrorText(err.Error()), Since: since}
 	}
 	return failing
 }

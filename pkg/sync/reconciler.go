@@ -188,7 +188,7 @@ func (r *result) noteProblem(p *problem) {
 func failed(err error) result {
 	e, is := errors.AsType[*infrahub.Error](err)
 	if !is {
-		e = &infrahub.Error{Reason: v1alpha1.SyncReasonWriteFailed, Message: display.WithoutPort(err.Error())}
+		e = &infrahub.Error{Reason: v1alpha1.SyncReasonWriteFailed, Message: display.ErrorText(err.Error())}
 	}
 	return result{failure: e, retryAfter: e.RetryAfter}
 }

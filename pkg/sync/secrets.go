@@ -41,7 +41,7 @@ func textOf(err error, known ownership.Disclosure) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && known.Withholds() {
 		return reasonOf(err)
 	}
-	return strings.Join(strings.Fields(display.WithoutPort(err.Error())), " ")
+	return strings.Join(strings.Fields(display.ErrorText(err.Error())), " ")
 }
 
 // secretNamespaceOf returns the namespace of Secrets with manifests. It is the namespace of the operator, unless the operator,

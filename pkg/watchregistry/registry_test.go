@@ -3,6 +3,7 @@ package watchregistry
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -310,4 +312,24 @@ func TestRepeatedWatchFailures(t *testing.T) {
 		return w.shown.message
 	}
 	require.Equal(t, message(41000), message(41001))
+}
+
+// TestAnswerWithoutAKind: the message of a watch lacks the objects of a list in which the API server names no kind.
+func TestAnswerWithoutAKind(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"items":[{"data":{"password":"it's hunter2\n'hunter2'"}}]}`)
+	}))
+	t.Cleanup(server.Close)
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	_, err = client.Resource(configMapsV1.GVR).List(t.Context(), metav1.ListOptions{})
+	require.ErrorContains(t, err, "hunter2", "the client quotes it")
+	r := newTestRegistry(t, Options{})
+	w := &watch{registry: r, key: configMapsV1, ctx: t.Context(), stats: newStats(), shown: shownState{phase: phase{state: Starting}}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.transitionLocked(failed, ReasonUnavailable, fmt.Errorf("failed to list: %w", err))
+	require.Equal(t, "failed to list: Object 'Kind' is missing in an answer of the API server", w.shown.message)
 }

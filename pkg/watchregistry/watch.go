@@ -267,7 +267,7 @@ func (w *watch) transitionLocked(what event, reason Reason, err error) {
 	case w.shown.phase.reason == "":
 		w.shown.message = ""
 	case err != nil:
-		w.shown.message = display.WithoutPort(err.Error())
+		w.shown.message = display.ErrorText(err.Error())
 	}
 	if w.shown.phase.displayState() != before.displayState() {
 		w.shown.since = time.Now()

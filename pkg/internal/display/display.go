@@ -76,9 +76,15 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// localPort is the local end of a connection in an error of the network, or the number of a stream in it.
-var localPort = regexp.MustCompile(`\S+:\d+->|stream ID \d+; |LastStreamID=\d+, `)
+var (
+	// localPort is the local end of a connection in an error of the network, or the number of a stream in it.
+	localPort = regexp.MustCompile(`\S+:\d+->|stream ID \d+; |LastStreamID=\d+, `)
+	// wholeAnswer is an answer of an API server in an error about its kind or version (k8s.io/apimachinery/pkg/runtime, NewMissingKindErr).
+	wholeAnswer = regexp.MustCompile(`(?s)(Object '(?:Kind|apiVersion)' is missing in) '.*'`)
+)
 
-// WithoutPort removes the local end of a connection, and the number of its stream, from the text of an error. They differ each time, and repeated errors
-// have equal texts.
-func WithoutPort(text string) string { return localPort.ReplaceAllString(text, "") }
+// ErrorText returns the text of an error as it is shown. It removes the local end of a connection, and the number of its stream: they differ each time, and
+// repeated errors have equal texts. It removes an answer of an API server that the text quotes as a whole, as the answer may be a Secret, or a list of Secrets.
+func ErrorText(text string) string {
+	return wholeAnswer.ReplaceAllString(localPort.ReplaceAllString(text, ""), "$1 an answer of the API server")
+}

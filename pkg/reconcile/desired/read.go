@@ -199,7 +199,7 @@ func (r reading) variables(ctx context.Context, got *Parts, vr *v1alpha1.VidraRe
 		if in := vr.Spec.Destination.Namespace; in == "" {
 			return source.Variables{}, &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "spec.kustomize.substituteFrom needs spec.destination.namespace: set it"}
 		} else if err := r.scope.Namespace(in); err != nil {
-			return source.Variables{}, &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: "spec.kustomize.substituteFrom: " + display.WithoutPort(err.Error())}
+			return source.Variables{}, &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: "spec.kustomize.substituteFrom: " + display.ErrorText(err.Error())}
 		}
 	}
 	vars, revisions, failed, err := source.ReadVariables(ctx, r.client, vr)
@@ -218,7 +218,7 @@ func (r reading) variables(ctx context.Context, got *Parts, vr *v1alpha1.VidraRe
 // failure returns the reason for an unreadable source. name is the name of its part, if the error lacks it.
 func (r reading) failure(got *Parts, err error, key source.Key, name string) *object.Failure {
 	r.refused(err, key)
-	message := display.WithoutPort(err.Error())
+	message := display.ErrorText(err.Error())
 	if name != "" {
 		message = name + ": " + message
 	}

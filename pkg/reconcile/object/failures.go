@@ -234,7 +234,7 @@ func Message(err error, known ownership.Disclosure) string {
 	if !errors.As(err, &status) || !known.Withholds() || ownership.QuotesNothing(err) {
 		text := invalidText(err, known)
 		if text == "" {
-			text = schemaText(misfitText(display.WithoutPort(known.Redact(err.Error()))))
+			text = schemaText(misfitText(display.ErrorText(known.Redact(err.Error()))))
 		}
 		return display.Truncate(text, MaxMessage)
 	}

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -133,6 +134,16 @@ func TestFieldWithoutValues(t *testing.T) {
 			require.Equal(t, tt.want, FieldWithoutValues(tt.field, ownership.Disclosure{}), tt.reason)
 			require.Equal(t, tt.field, FieldWithoutValues(tt.field, ownership.Disclose(false, false, false)), "of others they are shown")
 		})
+	}
+}
+
+// TestMessageOfAnAnswer lacks an object that the client quotes, because the API server names no kind or version in it.
+func TestMessageOfAnAnswer(t *testing.T) {
+	const answer = `{"data":{"password":"it's hunter2"}}`
+	for _, err := range []error{runtime.NewMissingKindErr(answer), runtime.NewMissingVersionErr(answer)} {
+		for _, known := range []ownership.Disclosure{ownership.Disclose(true, false, false), ownership.Disclose(false, false, false)} {
+			require.Regexp(t, `^apply: Object '(Kind|apiVersion)' is missing in an answer of the API server$`, Message(fmt.Errorf("apply: %w", err), known))
+		}
 	}
 }
 

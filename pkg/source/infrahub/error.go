@@ -69,7 +69,7 @@ func transportError(what string, base *url.URL, err error) *Error {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		text, advice = "it did not answer in time", "check the load of the server and the network"
 	}
-	return &Error{Reason: v1alpha1.SyncReasonUnreachable, Message: fmt.Sprintf("%s at %s failed: %s: %s", what, origin(base), display.Truncate(display.WithoutPort(text), maxDetail), advice)}
+	return &Error{Reason: v1alpha1.SyncReasonUnreachable, Message: fmt.Sprintf("%s at %s failed: %s: %s", what, origin(base), display.Truncate(display.ErrorText(text), maxDetail), advice)}
 }
 
 // statusError is the error of an answer other than 200. redact removes credentials from the text of the server.
