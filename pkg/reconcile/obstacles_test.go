@@ -33,7 +33,7 @@ func TestObstacleChangedBySomebody(t *testing.T) {
 	require.NoError(t, r.Watching.Trigger.Source().Start(t.Context(), queue))
 	r.Watching.obstacles.Changed = func(metawatch.Key, bool) {}
 	key := metawatch.Key{GVR: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespace: "shop", Name: "mine"}
-	r.Watching.obstacles.Sync(owner, metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), slices.Values([]metawatch.Key{key}))
+	r.Watching.obstacles.Sync(owner, "", metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), slices.Values([]metawatch.Key{key}))
 	t.Cleanup(func() { r.Watching.obstacles.Release(owner) })
 
 	r.obstacleChanged(key, true)

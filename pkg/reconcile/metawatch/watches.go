@@ -84,8 +84,9 @@ type Watches struct {
 
 // watch is the watch of one key.
 type watch struct {
-	// by is the owner that began it.
+	// by is the owner that began it, and tenant its tenant.
 	by       trigger.Owner
+	tenant   string
 	informer cache.SharedIndexInformer
 	listed   cache.ResourceEventHandlerRegistration
 	stop     context.CancelFunc
@@ -95,9 +96,10 @@ type watch struct {
 	refused atomic.Int64
 }
 
-// Sync makes the keys of an owner exactly keys. client watches those that are new. It does not wait for a server.
-func (w *Watches) Sync(owner trigger.Owner, client metadata.Interface, keys iter.Seq[Key]) {
-	for _, key := range w.sync(owner, client, keys) {
+// Sync makes the keys of an owner exactly keys. client watches those that are new. It does not wait for a server. tenant is the namespace of the account of
+// the owner; empty for Vidra itself, which has no bound of a tenant.
+func (w *Watches) Sync(owner trigger.Owner, tenant string, client metadata.Interface, keys iter.Seq[Key]) {
+	for _, key := range w.sync(owner, tenant, client, keys) {
 		w.notifyEnd(key)
 	}
 }
@@ -110,7 +112,7 @@ func (w *Watches) notifyEnd(key Key) {
 }
 
 // sync is Sync, and returns the keys of the ended watches.
-func (w *Watches) sync(owner trigger.Owner, client metadata.Interface, keys iter.Seq[Key]) (ended []Key) {
+func (w *Watches) sync(owner trigger.Owner, tenant string, client metadata.Interface, keys iter.Seq[Key]) (ended []Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -130,6 +132,12 @@ func (w *Watches) sync(owner trigger.Owner, client metadata.Interface, keys iter
 			begun++
 		}
 	}
+	ofTenant := 0
+	for _, one := range w.watched {
+		if one.tenant == tenant {
+			ofTenant++
+		}
+	}
 	for _, key := range w.needed.Keys(owner) {
 		one := w.watched[key]
 		if one != nil && one.isRefused() && time.Since(time.Unix(0, one.refused.Load())) > retryForbidden {
@@ -137,18 +145,22 @@ func (w *Watches) sync(owner trigger.Owner, client metadata.Interface, keys iter
 			if one.by == owner {
 				begun--
 			}
+			if one.tenant == tenant {
+				ofTenant--
+			}
 			one = nil
 		}
-		if left := w.Max - len(w.watched); one == nil && (w.Max == 0 || left > 0 && begun <= left/minSharers) {
-			w.beginLocked(client, key, owner)
+		if left := w.Max - len(w.watched); one == nil && (w.Max == 0 || left > 0 && begun <= left/minSharers && (tenant == "" || ofTenant < left)) {
+			w.beginLocked(client, key, owner, tenant)
 			begun++
+			ofTenant++
 		}
 	}
 	return ended
 }
 
 // Release forgets the keys of an owner.
-func (w *Watches) Release(owner trigger.Owner) { w.Sync(owner, nil, func(func(Key) bool) {}) }
+func (w *Watches) Release(owner trigger.Owner) { w.Sync(owner, "", nil, func(func(Key) bool) {}) }
 
 // Start ends the watches when ctx ends. It makes the watches a manager's runnable.
 func (w *Watches) Start(ctx context.Context) error {
@@ -193,11 +205,11 @@ func (w *Watches) synced(key Key) *watch {
 func (w *watch) isRefused() bool { return w.refused.Load() != 0 }
 
 // beginLocked begins the watch of a key for an owner. w.mu must be held.
-func (w *Watches) beginLocked(client metadata.Interface, key Key, by trigger.Owner) {
+func (w *Watches) beginLocked(client metadata.Interface, key Key, by trigger.Owner, tenant string) {
 	if w.watched == nil {
 		w.watched = map[Key]*watch{}
 	}
-	one := &watch{by: by}
+	one := &watch{by: by, tenant: tenant}
 	w.watched[key] = one
 	one.informer = metadatainformer.NewFilteredMetadataInformer(client, key.GVR, key.Namespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) {

@@ -43,15 +43,15 @@ func TestEnded(t *testing.T) {
 		}
 	}
 	one, other := trigger.Owner{Name: "one"}, trigger.Owner{Name: "other"}
-	w.Sync(one, client, slices.Values([]Key{roles, bindings}))
+	w.Sync(one, "", client, slices.Values([]Key{roles, bindings}))
 	requireEnd(bindings)
 	_, known := w.State(bindings)
 	require.False(t, known)
 	require.Eventually(t, func() bool { _, known := w.State(roles); return known }, time.Minute, time.Millisecond)
-	w.Sync(other, client, slices.Values([]Key{roles}))
+	w.Sync(other, "", client, slices.Values([]Key{roles}))
 	w.Release(one)
 	requireEnd(bindings)
-	w.Sync(other, client, slices.Values([]Key(nil)))
+	w.Sync(other, "", client, slices.Values([]Key(nil)))
 	requireEnd(roles)
 	require.Empty(t, ended)
 }
@@ -100,7 +100,7 @@ func TestClaims(t *testing.T) {
 			events := make(chan bool, 10)
 			w := &Watches{Changed: func(_ Key, existence bool) { events <- existence }}
 			key, owner := Key{GVR: leases, Namespace: "shop", Name: "leader", Claims: true}, trigger.Owner{Name: "one"}
-			w.Sync(owner, client, slices.Values([]Key{key}))
+			w.Sync(owner, "", client, slices.Values([]Key{key}))
 			t.Cleanup(func() { w.Release(owner) })
 			require.True(t, <-events, "the first one")
 			changed := lease(tc.change)
@@ -138,7 +138,7 @@ func TestRefusedLater(t *testing.T) {
 	events := make(chan bool, 10)
 	w := &Watches{Changed: func(_ Key, existence bool) { events <- existence }}
 	key, owner := Key{GVR: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, Namespace: "shop"}, trigger.Owner{Name: "one"}
-	w.Sync(owner, client, slices.Values([]Key{key}))
+	w.Sync(owner, "", client, slices.Values([]Key{key}))
 	t.Cleanup(func() { w.Release(owner) })
 	require.Eventually(t, func() bool { _, known := w.State(key); return known }, time.Minute, time.Millisecond)
 	require.Empty(t, events)
@@ -167,8 +167,8 @@ func TestShares(t *testing.T) {
 		for i := range keys {
 			all = append(all, Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}, Namespace: fmt.Sprint(owner.Name, i)})
 		}
-		w.Sync(owner, client, slices.Values(all))
-		w.Sync(owner, client, slices.Values(all)) // takes no more
+		w.Sync(owner, "", client, slices.Values(all))
+		w.Sync(owner, "", client, slices.Values(all)) // takes no more
 		t.Cleanup(func() { w.Release(owner) })
 		for _, key := range all {
 			if w.watched[key] != nil {
@@ -184,4 +184,33 @@ func TestShares(t *testing.T) {
 	require.Equal(t, 1, watched(trigger.Owner{Name: "other"}, 1))
 	w.Release(trigger.Owner{Name: "alone"})
 	require.Less(t, len(w.watched), 512)
+}
+
+// TestSharesOfTenants: the accounts of one namespace take half of the watches at most, however many VidraResources they have.
+func TestSharesOfTenants(t *testing.T) {
+	t.Parallel()
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	client := metadatafake.NewSimpleMetadataClient(scheme)
+	w := &Watches{Changed: func(Key, bool) {}, Max: 512}
+	watch := func(tenant string, owner int) bool {
+		key := Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}, Namespace: fmt.Sprint(tenant, owner)}
+		by := trigger.Owner{Name: key.Namespace}
+		w.Sync(by, tenant, client, slices.Values([]Key{key}))
+		t.Cleanup(func() { w.Release(by) })
+		return w.watched[key] != nil
+	}
+	taken := 0
+	for i := range 600 {
+		if watch("hostile", i) {
+			taken++
+		}
+	}
+	require.Equal(t, 256, taken)
+	for i := range 128 {
+		require.True(t, watch("shop", i), i)
+	}
+	for i := range 128 {
+		require.True(t, watch("", i), "Vidra itself may take what is left: %d", i)
+	}
 }

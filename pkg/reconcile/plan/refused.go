@@ -290,7 +290,11 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 	}
 	p.Env.Trigger.AwaitRefused(p.Settings.Claimant.Owner, refused)
 	if p.Env.Obstacles != nil && client != nil {
-		p.Env.Obstacles.Sync(p.Settings.Claimant.Owner, client, maps.Keys(obstacles))
+		tenant := ""
+		if p.VR.Spec.ServiceAccountName != "" {
+			tenant = p.VR.Spec.Destination.Namespace
+		}
+		p.Env.Obstacles.Sync(p.Settings.Claimant.Owner, tenant, client, maps.Keys(obstacles))
 	}
 	if changed {
 		p.Env.Trigger.EnqueueAfter(delay, p.Settings.Claimant.Owner)

@@ -175,7 +175,7 @@ func TestRestsOccupied(t *testing.T) {
 			}
 			other := trigger.Owner{Name: "other"}
 			for i := range keys { // one after the other: the fake one ignores field selectors
-				watches.Sync(other, client, slices.Values(keys[:i+1]))
+				watches.Sync(other, "", client, slices.Values(keys[:i+1]))
 			}
 			t.Cleanup(func() { watches.Release(other) })
 			for _, key := range keys {
