@@ -43,7 +43,7 @@ func Check(vr *v1alpha1.VidraResource, parts []Part) error {
 		}
 		ignoredIn(rules.of(u), u, rules.steps)
 	}
-	if err := (Exemptions)(nil).fit(rules.steps); err != nil {
+	if err := (Exemptions)(nil).fit(rules.steps, 0); err != nil {
 		return err
 	}
 	if names := rules.unmatched(); len(names) > 0 {

@@ -32,7 +32,8 @@ type rule struct {
 }
 
 // The ignore rules of a VidraResource may take maxIgnoreSteps to find the fields of all objects, see [ignorePath.in], and select maxIgnored fields of one: many
-// paths that select all items of a long list would take all memory, and each heal looks for each of the fields.
+// paths that select all items of a long list would take all memory, and each heal looks for each of the fields. The paths to items of lists have at most
+// as many names as the object has bytes, and maxIgnored: they are kept with it.
 const (
 	maxIgnoreSteps = 2_000_000
 	maxIgnored     = 2000
@@ -113,6 +114,8 @@ type Ignored struct {
 type managedPaths struct {
 	paths    [][]string
 	managers []string
+	// copied is the number of names in the paths to items of lists: other paths share the memory of their rules.
+	copied int
 	// controllers reports that controllers write the paths by contract.
 	controllers bool
 }
@@ -125,7 +128,7 @@ func ignoredIn(mine []*rule, obj *unstructured.Unstructured, steps *int) (*Ignor
 	for _, r := range mine {
 		var paths [][]string
 		for i, pointer := range r.pointers {
-			selected := pointer.in(obj.Object, steps)
+			selected := pointer.shared(pointer.in(obj.Object, steps))
 			if len(selected) > 0 && r.found != nil {
 				r.found[i] = true
 			}
@@ -176,7 +179,11 @@ func exemptionsOf(mine []*rule, obj *unstructured.Unstructured, steps *int) Exem
 	for _, r := range mine {
 		m := managedPaths{managers: r.spec.Managers, controllers: r.controllers}
 		for _, pointer := range r.pointers {
-			m.paths = append(m.paths, pointer.from(obj.Object, steps)...)
+			for _, path := range pointer.shared(pointer.from(obj.Object, steps)) {
+				if m.paths = append(m.paths, path); &path[0] != &pointer[0] {
+					m.copied += len(path)
+				}
+			}
 		}
 		exempt = append(exempt, m)
 	}
@@ -186,15 +193,16 @@ func exemptionsOf(mine []*rule, obj *unstructured.Unstructured, steps *int) Exem
 // Exemptions are the ignore rules for one object.
 type Exemptions []managedPaths
 
-// fit returns an error for exemptions of more fields than maxIgnored, and for those that had no steps left.
-func (e Exemptions) fit(steps *int) error {
-	many := 0
+// fit returns an error for exemptions of more fields than maxIgnored, or with longer paths than an object of size bytes may have, and for those that had
+// no steps left.
+func (e Exemptions) fit(steps *int, size int) error {
+	many, copied := 0, 0
 	for _, m := range e {
-		many += len(m.paths)
+		many, copied = many+len(m.paths), copied+m.copied
 	}
-	if many > maxIgnored || *steps < 0 {
-		return fmt.Errorf("the paths of spec.drift.ignore select too many of its fields, more than %d, or those of all objects take more than %d steps: name fewer of them, or the list as a whole",
-			maxIgnored, maxIgnoreSteps)
+	if many > maxIgnored || copied > maxIgnored+size || *steps < 0 {
+		return fmt.Errorf("the paths of spec.drift.ignore select too many of its fields, more than %d, or deeper items of its lists than its size permits, or those of all objects take more than %d steps: "+
+			"name fewer of them, or the list as a whole", maxIgnored, maxIgnoreSteps)
 	}
 	return nil
 }

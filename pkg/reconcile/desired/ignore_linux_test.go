@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
@@ -60,5 +62,56 @@ func TestWithoutLongPaths(t *testing.T) {
 		t.Logf("%s: %d MB, %s; with a rule for a path %s", name, (after.TotalAlloc-before.TotalAlloc)>>20, took, little)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), name)
 		require.Less(t, took, 20*little, name)
+	}
+}
+
+// TestMemoryOfIgnoreRules: the ignored fields that are kept with an object take a small multiple of its size, or share the memory of the rules.
+func TestMemoryOfIgnoreRules(t *testing.T) {
+	const levels, objects = 240, 16
+	nested := func(value any) map[string]any {
+		for range levels {
+			value = map[string]any{"a": value}
+		}
+		return value.(map[string]any) //nolint:forcetypeassert // levels is positive
+	}
+	above := strings.Repeat("/a", levels)
+	cases := map[string]struct {
+		value any
+		paths []string
+		fits  bool
+	}{
+		"Fields":    {map[string]any{"b": "c"}, slices.Repeat([]string{above + "/b", above + "/missing"}, 32), true},
+		"Items":     {slices.Repeat([]any{map[string]any{"b": "c", "d": strings.Repeat("x", levels)}}, maxIgnored), []string{above + "/[b=c]/d"}, true},
+		"DeepItems": {slices.Repeat([]any{map[string]any{"b": "c"}}, maxIgnored), []string{above + "/[b=c]"}, false},
+	}
+	for name, tc := range cases {
+		obj := &unstructured.Unstructured{Object: nested(tc.value)}
+		rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{
+			Ignore: []v1alpha1.IgnoreRule{{Paths: tc.paths}},
+		}}})
+		require.NoError(t, err)
+		all, size := make([]Object, objects), 0
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for i := range all {
+			all[i].Body, err = json.Marshal(obj)
+			require.NoError(t, err)
+			size += len(all[i].Body)
+			*rules.steps = maxIgnoreSteps
+			if err = all[i].setIgnoreRules(rules.of(obj), obj, rules.steps); !tc.fits {
+				require.ErrorContains(t, err, "deeper items of its lists than its size permits", name)
+				break
+			}
+			require.NoError(t, err, name)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		kept := int(after.HeapAlloc) - int(before.HeapAlloc) //nolint:gosec // of a small heap
+		t.Logf("%s: %d bytes are kept with %d bytes of objects", name, kept, size)
+		if tc.fits {
+			require.Less(t, kept, 40*size+objects*10_000, name)
+		}
+		runtime.KeepAlive(all)
 	}
 }

@@ -87,6 +87,16 @@ func (p ignorePath) in(value any, steps *int) (all [][]string) {
 	return all
 }
 
+// shared returns selected paths. A path without items of lists equals the path of the rule, and shares its memory.
+func (p ignorePath) shared(selected [][]string) [][]string {
+	for i := range selected {
+		if slices.Equal(selected[i], p) {
+			selected[i] = p
+		}
+	}
+	return selected
+}
+
 // hasKeys reports whether a list item has all values.
 func hasKeys(item any, keys [][2]string) bool {
 	fields, is := item.(map[string]any)

@@ -315,7 +315,7 @@ func (d *Object) setIgnoreRules(mine []*rule, obj *unstructured.Unstructured, st
 	var given []v1alpha1.IgnoreRule
 	d.Rules.Ignored, given = ignoredIn(mine, obj, steps)
 	d.Rules.Exemptions = exemptionsOf(mine, obj, steps)
-	if err := d.Rules.Exemptions.fit(steps); err != nil || d.Rules.Ignored == nil {
+	if err := d.Rules.Exemptions.fit(steps, len(d.Body)); err != nil || d.Rules.Ignored == nil {
 		return err
 	}
 	text, err := json.Marshal(given)
