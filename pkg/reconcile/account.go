@@ -75,9 +75,6 @@ func (p *pass) awaitRights(all bool) (missing map[access.Right]dynamic.Interface
 	missing = map[access.Right]dynamic.Interface{}
 	maps.Copy(missing, s.read.unreadable)
 	for o := range s.plan.Objects.All() {
-		if o.Problem == nil {
-			o.Attempts.MissingRights = nil
-		}
 		for _, right := range o.Attempts.MissingRights {
 			missing[right] = p.applier.Client
 		}

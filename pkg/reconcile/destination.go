@@ -249,7 +249,8 @@ func (p *pass) releaseAll() bool {
 	s := p.state
 	for _, o := range s.plan.Objects.Inventory() {
 		p.plan.Note(events.Change{Action: events.Orphaned, Object: object.ReferenceTo(o.ID, object.GVKOf(o.Entry), "")})
-		o.Entry, o.Problem = nil, nil
+		o.Entry = nil
+		o.EndProblem()
 	}
 	return true
 }

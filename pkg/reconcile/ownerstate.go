@@ -31,7 +31,7 @@ var resolvable = []string{v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonOutOfSc
 func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting []desired.Unresolved) {
 	for o := range s.plan.Objects.All() {
 		if o.Problem != nil && slices.Contains(resolvable, o.Problem.Reason) {
-			o.Problem = nil
+			o.EndProblem()
 		}
 	}
 	s.plan.Objects.SetManifest(objects)

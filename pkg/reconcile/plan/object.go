@@ -43,7 +43,7 @@ type Object struct {
 type Attempts struct {
 	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
-	// Failures are the failed attempts in a row, each after the delay of the one before. The delay of the last one ends at NotBefore.
+	// Failures are the failed attempts in a row, each after the delay of the one before. The delay of the last one ends at NotBefore. EndProblem ends both.
 	Failures  int
 	NotBefore time.Time
 	// MissingRights are the rights that the last failed request may have lacked.
@@ -148,9 +148,19 @@ func (o *Object) Await(reason, message string) {
 	o.Problem = &object.Failure{Reason: reason, Message: message, Awaited: true}
 }
 
+// EndProblem ends the problem of the object, and with it the knowledge from the attempts that failed.
+func (o *Object) EndProblem() {
+	o.Problem, o.Attempts.MissingRights = nil, nil
+	o.Attempts.Forget()
+}
+
+// Forget forgets the refusal and the delay of the failed attempts: the next one is the first.
+func (a *Attempts) Forget() { a.Refused, a.Failures, a.NotBefore = nil, 0, time.Time{} }
+
 // Leave notes that another client created the object, which Vidra leaves as it is.
 func (o *Object) Leave() {
-	o.Problem, o.Attempts.Refused, o.Edits.Drift, o.Entry, o.Attempts.Unlisted, o.Remarks, o.Seen.Foreign = nil, nil, nil, nil, nil, Remarks{Known: true}, true
+	o.EndProblem()
+	o.Edits.Drift, o.Entry, o.Attempts.Unlisted, o.Remarks, o.Seen.Foreign = nil, nil, nil, Remarks{Known: true}, true
 }
 
 // DeletedByVidra reports whether Vidra has deleted the object of the inventory, or was about to: it left the manifest, or spec.force has it created again.

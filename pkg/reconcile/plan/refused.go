@@ -69,8 +69,7 @@ type evidence struct {
 	watched   bool
 }
 
-// NoteRefusal records the failure of an apply of an object, if the same attempt would fail again until something changes. It
-// must be called for every failure.
+// NoteRefusal records a failed apply of an object for its next attempts. It must be called for every failure.
 func (p *Planner) NoteRefusal(o *Object, err error) {
 	if o.Desired != nil {
 		p.noteRefusal(o, o.Desired.Key, o.Desired.Configuration, err)
@@ -97,10 +96,7 @@ func (p *Planner) NoteDeleting(o *Object, key trigger.ObjectKey, version string,
 }
 
 func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration string, err error) {
-	if o.Problem == nil {
-		o.Attempts.Failures = 0
-	}
-	if err != nil && !o.Attempts.delayed(p.Now) { // an attempt that an event makes leaves the delay as it is
+	if err != nil && !p.Now.Before(o.Attempts.NotBefore) { // an attempt that an event makes leaves the delay as it is
 		o.Attempts.NotBefore = p.Now.Add(limits.RetryDelay(o.Attempts.Failures) / 2)
 		o.Attempts.Failures++
 	}
@@ -230,12 +226,7 @@ func (p *Planner) refusalStands(o *Object) bool {
 func (p *Planner) backsOff(o *Object) bool {
 	r := o.Attempts.Refused
 	ended := r != nil && (r.attempts == 0 || p.evidenceOf(r) != r.evidence) // its cause, perhaps
-	return o.Problem != nil && o.Problem.Until.IsZero() && (!p.Causes.All || p.Scope.Sources) && o.Attempts.delayed(p.Now) && !ended
-}
-
-// delayed reports whether the delay after the failed attempts lasts.
-func (a *Attempts) delayed(now time.Time) bool {
-	return a.Failures > 0 && now.Before(a.NotBefore)
+	return o.Problem != nil && o.Problem.Until.IsZero() && (!p.Causes.All || p.Scope.Sources) && p.Now.Before(o.Attempts.NotBefore) && !ended
 }
 
 // RestRemovals returns nil if the removal of all of them would be refused again. Otherwise it returns all, because the
@@ -267,7 +258,7 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 	changed, delay := false, time.Duration(0)
 	for o := range p.State.Objects.All() {
 		r := o.Attempts.Refused
-		if o.Problem == nil || r == nil {
+		if r == nil {
 			continue
 		}
 		for _, key := range r.obstacles {

@@ -93,7 +93,7 @@ func (s *Schedule) FlushDue(now time.Time) bool { return !s.Flush.IsZero() && !n
 func (s *State) RetryNow() {
 	s.Schedule.RetryNow()
 	for o := range s.Objects.All() {
-		o.Attempts.Failures = 0
+		o.Attempts.Failures, o.Attempts.NotBefore = 0, time.Time{}
 	}
 }
 

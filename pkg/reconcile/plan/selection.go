@@ -92,7 +92,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 	if p.Scope.All { // Suspend and HoldBack report it again
 		for o := range s.Objects.All() {
 			if o.Postponed() {
-				o.Problem = nil
+				o.EndProblem()
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 		waiting := s.Objects.waitingKinds()
 		for _, o := range s.Objects.Others {
 			if _, waits := waiting[o.ID]; o.Entry == nil && !waits {
-				o.Problem = nil
+				o.EndProblem()
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		if o.Departure.KindGoneSince.IsZero() {
 			o.Departure.KindGoneSince = a.Plan.Now
 		}
-		o.Attempts.Refused = nil
+		o.EndProblem()
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return
 	case outOfScope:
@@ -132,15 +132,15 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		if occupied {
 			reason = v1alpha1.ReasonDeletionBlocked
 		}
-		o.Fail(reason, display.Truncate(done.decision.Text, object.MaxMessage))
 		if occupied || done.decision.Reason == policy.Unserved { // a user has to end it
-			o.Problem.Until = done.decision.Until
 			a.Plan.NoteRefusedRemoval(o, done.key, done.decision.Occupied)
-			return
+		} else {
+			o.EndProblem()
 		}
 		// An exemption has an end; a move may end before its time.
-		o.Problem.Awaited, o.Problem.Until = done.decision.Reason == policy.Exempt, done.decision.Until
-		o.Attempts.Refused = nil
+		o.Problem = &object.Failure{
+			Reason: reason, Message: display.Truncate(done.decision.Text, object.MaxMessage), Awaited: done.decision.Reason == policy.Exempt, Until: done.decision.Until,
+		}
 		return
 	case failed, deletionFailed:
 		if entry.State != v1alpha1.ObjectDeleting { // it stays so
@@ -151,6 +151,9 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.err, done.disclosure)+a.advice(done))
 		return
 	case deleted, beingDeleted, blocked, stillThere:
+		if done.end == deleted {
+			o.EndProblem()
+		}
 		switch {
 		case done.end == blocked:
 			o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
@@ -160,11 +163,8 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}
 		entry.State = v1alpha1.ObjectDeleting
-		switch done.end {
-		case beingDeleted, blocked:
+		if done.end == beingDeleted || done.end == blocked {
 			a.Plan.NoteDeleting(o, done.key, done.version, done.blockedAt)
-		case deleted:
-			o.Attempts.Refused = nil
 		}
 		return
 	case unmanaged:
@@ -180,5 +180,6 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 	if change.Note = o.Departure.Note; change.Action != "" {
 		a.Plan.Note(change)
 	}
-	o.Entry, o.Problem, o.Attempts.Refused, o.Departure.KindGoneSince, o.Departure.Note = nil, nil, nil, time.Time{}, ""
+	o.EndProblem()
+	o.Entry, o.Departure.KindGoneSince, o.Departure.Note = nil, time.Time{}, ""
 }

@@ -102,6 +102,10 @@ func TestRecordRemoval(t *testing.T) {
 	deleting := func(o *plan.Object) { o.Entry.State = v1alpha1.ObjectDeleting }
 	known := func(o *plan.Object) { o.Entry.UID = "a" }
 	first := func(a *Remover) { a.Plan.First = true }
+	failing := func(o *plan.Object) {
+		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed")
+		o.Attempts.Failures, o.Attempts.NotBefore = 3, now.Add(-time.Second)
+	}
 	forbidden := apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New("no"))
 	const pending = v1alpha1.ObjectPending
 	type want struct {
@@ -110,8 +114,9 @@ func TestRecordRemoval(t *testing.T) {
 		problem *object.Failure
 		action  events.Action
 		note    string
-		// refused reports that a refusal is noted, and missing that rights are.
+		// refused reports that a refusal is noted, and missing that rights are. failures counts the failed attempts in a row.
 		refused, missing bool
+		failures         int
 		gone, left       time.Time
 		received         bool
 	}
@@ -157,7 +162,7 @@ func TestRecordRemoval(t *testing.T) {
 		},
 		"KindUnknown": {
 			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: removal{end: failed, err: errDown},
-			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, gone: now.Add(-time.Second)},
+			want: want{failures: 1, state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, gone: now.Add(-time.Second)},
 		},
 
 		"OutOfScope": {
@@ -194,22 +199,23 @@ func TestRecordRemoval(t *testing.T) {
 
 		"Failed": {
 			reason: "It is tried again.", done: removal{end: failed, key: pageKey, err: errDown},
-			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}},
+			want: want{failures: 1, state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}},
 		},
 		"Forbidden": {
 			reason: "The rights are awaited.", done: removal{end: failed, key: pageKey, err: forbidden, disclosure: disclosureOf(&v1alpha1.ManagedResourceStatus{}, fixture.LiveConfigMap("a", nil))},
-			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: `cannot be removed: configmaps "page" is forbidden: no`}, refused: true, missing: true},
+			want: want{failures: 1, state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: `cannot be removed: configmaps "page" is forbidden: no`}, refused: true, missing: true},
 		},
 		"ForbiddenUnread": {
 			reason: "An object that was not read may be sensitive.", done: removal{end: failed, key: pageKey, err: forbidden},
 			want: want{
-				state: v1alpha1.ObjectFailed, refused: true, missing: true,
+				failures: 1,
+				state:    v1alpha1.ObjectFailed, refused: true, missing: true,
 				problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: the API server answered Forbidden; its message is withheld because it may quote a sensitive value"},
 			},
 		},
 		"FailedWhileDeleting": {
 			reason: "The accepted deletion goes on.", before: deleting, done: removal{end: failed, key: pageKey, err: errDown, former: ". The former account may not either"},
-			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down. The former account may not either"}},
+			want: want{failures: 1, state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down. The former account may not either"}},
 		},
 
 		"Deleted": {
@@ -245,8 +251,20 @@ func TestRecordRemoval(t *testing.T) {
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
 		"DeletedAfterFailure": {
-			reason: "The failure is over.", before: func(o *plan.Object) { o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed") }, done: removal{end: deleted},
+			reason: "The failure is over.", before: failing, done: removal{end: deleted},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
+		},
+		"DeletedAgainAfterFailure": {
+			reason: "The deletion that was announced before was not sent.", before: func(o *plan.Object) { deleting(o); failing(o) }, done: removal{end: deleted},
+			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
+		},
+		"ExemptAfterFailure": {
+			reason: "The failure is over.", before: failing, done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Exempt, "is exempt", "", now.Add(time.Hour))},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is exempt", Awaited: true, Until: now.Add(time.Hour)}},
+		},
+		"FailedAgain": {
+			reason: "The delay grows.", before: failing, done: removal{end: failed, key: pageKey, err: errDown},
+			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, failures: 4},
 		},
 	}
 	for name, tc := range cases {
@@ -266,7 +284,7 @@ func TestRecordRemoval(t *testing.T) {
 			if got.problem, got.gone, got.left, got.received = o.Problem, o.Departure.KindGoneSince, o.Departure.At, o.Departure.Received; o.Entry != nil {
 				got.state = o.Entry.State
 			}
-			got.refused, got.missing = o.Attempts.Refused != nil, o.Attempts.MissingRights != nil
+			got.refused, got.missing, got.failures = o.Attempts.Refused != nil, o.Attempts.MissingRights != nil, o.Attempts.Failures
 			for _, change := range a.Plan.State.Reports.Events {
 				require.Equal(t, "page", change.Object.Name)
 				got.action, got.note = change.Action, change.Note

@@ -56,7 +56,7 @@ func (p *Recorder) recordObserved(r apply.Result) {
 	}
 	differs := !r.Task.Decision.Silent && (now.Deleted || len(now.Fields) > 0 || now.Unknown != "")
 	if o.Edits.Drift = now; differs || !o.Postponed() {
-		o.Problem = nil
+		o.EndProblem()
 	}
 	if found := r.Task.Cause.Found; found != nil {
 		o.NoteExists(found)
@@ -113,7 +113,8 @@ func (p *Recorder) RecordResult(r apply.Result) {
 		p.recordObserved(r)
 		return
 	}
-	o.Problem, o.Attempts.Refused, o.Attempts.Unlisted = nil, nil, nil
+	o.EndProblem()
+	o.Attempts.Unlisted = nil
 	if r.End == apply.Completed {
 		o.Edits.Drift, o.Seen.Sighting.Exists, entry.State, entry.Succeeded, entry.Health = nil, false, v1alpha1.ObjectCompleted, true, ""
 		entry.Configuration = r.Task.Object.Configuration // a later one creates it again

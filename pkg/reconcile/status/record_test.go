@@ -1,0 +1,46 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
+	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
+	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
+	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
+	"github.com/vidra-operator/vidra/pkg/trigger"
+)
+
+// TestEndOfFailures: a task that does not fail ends the knowledge from the failures before it. A VidraResource that refused the object wakes this one no more,
+// and the delay of the next failure is the first one.
+func TestEndOfFailures(t *testing.T) {
+	t.Parallel()
+	left := policy.Leave(policy.Suspended, "spec.suspend is true", time.Time{})
+	for name, result := range map[string]apply.Result{
+		"applied":     {End: apply.AsIntended},
+		"left":        {End: apply.Observed, Task: plan.Task{Decision: left, Why: plan.WhyDrift}, Change: apply.Change{Fields: []ownership.Change{{Path: "data.color"}}}},
+		"not created": {Err: apply.ErrForeign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, s := wanted.ConfigMap("a"), &plan.State{}
+			s.Objects.SetManifest([]*desired.Object{d})
+			o := s.Objects.ByID[d.ID]
+			o.Entry = fixture.InState(v1alpha1.ObjectFailed, "1")
+			o.Fail(v1alpha1.ReasonApplyFailed, "no")
+			o.Attempts = plan.Attempts{Refused: &plan.Refused{Other: "rival"}, Failures: 7, NotBefore: time.Now().Add(time.Minute), MissingRights: make([]access.Right, 1)}
+			result.Task.Object, result.Task.Known = d, o
+			p := Recorder{Plan: &plan.Planner{Settings: &plan.Settings{}, VR: &v1alpha1.VidraResource{}, State: s, Env: &plan.Env{Index: trigger.NewIndex()}}}
+			p.RecordResult(result)
+			require.Nil(t, o.Problem)
+			require.Equal(t, plan.Attempts{}, o.Attempts)
+		})
+	}
+}
