@@ -17,7 +17,6 @@ func (p *pass) concludeObserved(ctx context.Context, applied []plan.Task, o stat
 	until := time.Now().Add(plan.ObserveTimeout)
 	for delay := plan.ObserveMin; p.plan.AwaitsWatches() && ctx.Err() == nil && time.Now().Before(until); delay *= 2 {
 		p.leavePlaces()
-		p.reconciler.bounds.workers.Return(p.plan.Settings.Claimant.Owner)
 		p.state.lane.apart(func() {
 			select {
 			case <-time.After(min(delay, time.Until(until))):

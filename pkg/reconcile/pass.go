@@ -52,7 +52,7 @@ type pass struct {
 	foreign int
 	// finalizer is the finalizer of the VidraResource, with the objects that are removed if it came too late.
 	finalizer finalizerState
-	// leavePlaces gives back the places of the reconcile at its cluster and among large manifests.
+	// leavePlaces gives back the places of the reconcile at its cluster and among large manifests, and its worker.
 	leavePlaces func()
 }
 

@@ -162,12 +162,12 @@ type bounds struct {
 
 // Reconcile reconciles a VidraResource once, unless Flush or FlushEvents was called.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	return r.bounds.workers.Run(req.NamespacedName, func() (reconcile.Result, error) {
+	return r.bounds.workers.Run(req.NamespacedName, func(leaveWorker func()) (reconcile.Result, error) {
 		if !r.states.begin() {
 			return reconcile.Result{}, nil
 		}
 		defer r.states.running.Done()
-		return r.reconcile(ctx, req.NamespacedName)
+		return r.reconcile(ctx, req.NamespacedName, leaveWorker)
 	}, func() { r.interrupt(ctx, req.NamespacedName) })
 }
 
@@ -191,8 +191,8 @@ func (r *Reconciler) interrupt(ctx context.Context, owner trigger.Owner) {
 	}
 }
 
-// reconcile reconciles a VidraResource once.
-func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconcile.Result, error) {
+// reconcile reconciles a VidraResource once. leaveWorker has it continue without its worker.
+func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, leaveWorker func()) (reconcile.Result, error) {
 	ctx, returned, done := r.Assignment.Running(ctx, owner)
 	defer done()
 	foreign := r.states.foreign(owner)
@@ -252,7 +252,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner) (reconc
 		assignment.Release(vr)
 	}
 	p := r.newPass(owner, vr, causes, keys)
-	p.foreign, p.leavePlaces = foreign, func() { exit(); exitHeavy() }
+	p.foreign, p.leavePlaces = foreign, func() { exit(); exitHeavy(); leaveWorker() }
 	defer p.state.lane.leave()
 	if !reconciled && vr.DeletionTimestamp.IsZero() { // a deletion continues
 		defer r.states.restart(owner) // it may be given back

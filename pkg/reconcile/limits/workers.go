@@ -30,8 +30,6 @@ type Workers struct {
 	mu sync.Mutex
 	// failures spaces the reconciles after errors of reconciles without a worker: the controller takes these for successes.
 	failures workqueue.TypedRateLimiter[reconcile.Request]
-	// leases are the reconciles with a worker; a closed one gives it back at once.
-	leases map[trigger.Owner]chan struct{}
 	// detached are the VidraResources whose reconciles have no worker, and whether each is to be reconciled again.
 	detached map[trigger.Owner]bool
 }
@@ -67,26 +65,28 @@ func (w *Workers) spaced(owner trigger.Owner, r reconciled) reconciled {
 	return r
 }
 
-// Run reconciles an owner, unless a reconcile of it without a worker runs: the end of that one enqueues it, and runs is called.
-func (w *Workers) Run(owner trigger.Owner, do func() (reconcile.Result, error), runs func()) (reconcile.Result, error) {
+// Run reconciles an owner, unless a reconcile of it without a worker runs: the end of that one enqueues it, and runs is called. do may call leave, at any
+// time, to continue without the worker at once, unless too many do.
+func (w *Workers) Run(owner trigger.Owner, do func(leave func()) (reconcile.Result, error), runs func()) (reconcile.Result, error) {
 	if w == nil {
-		return do()
+		return do(func() {})
 	}
 	if w.again(owner) {
 		runs()
 		return reconcile.Result{}, nil
 	}
-	returned := w.lease(owner)
-	defer w.Return(owner)
-	ended := make(chan reconciled, 1)
-	go func() { ended <- w.spaced(owner, recovered(do)) }()
+	left, ended := make(chan struct{}), make(chan reconciled, 1)
+	leave := sync.OnceFunc(func() { close(left) })
+	go func() {
+		ended <- w.spaced(owner, recovered(func() (reconcile.Result, error) { return do(leave) }))
+	}()
 	patience := time.NewTimer(workerPatience)
 	defer patience.Stop()
 	select {
 	case r := <-ended:
 		return r.ofWorker()
 	case <-patience.C:
-	case <-returned:
+	case <-left:
 	}
 	if !w.detach(owner) {
 		r := <-ended
@@ -97,31 +97,6 @@ func (w *Workers) Run(owner trigger.Owner, do func() (reconcile.Result, error), 
 		w.Ended(owner, w.attach(owner), r.result, r.err)
 	}()
 	return reconcile.Result{}, nil
-}
-
-// lease returns a channel that is closed when the reconcile of an owner gives its worker back before its time.
-func (w *Workers) lease(owner trigger.Owner) <-chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.leases == nil {
-		w.leases = map[trigger.Owner]chan struct{}{}
-	}
-	returned := make(chan struct{})
-	w.leases[owner] = returned
-	return returned
-}
-
-// Return has the running reconcile of an owner continue without a worker, unless too many do. It may be called again, and with a nil receiver.
-func (w *Workers) Return(owner trigger.Owner) {
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if returned := w.leases[owner]; returned != nil {
-		close(returned)
-		delete(w.leases, owner)
-	}
 }
 
 // again notes that an owner is to be reconciled again after the reconcile without a worker; false if it is absent.

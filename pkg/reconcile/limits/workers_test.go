@@ -52,7 +52,7 @@ func TestWorkers(t *testing.T) {
 				for n := range tc.others {
 					require.True(t, w.detach(trigger.Owner{Name: strings.Repeat("b", n+1)}))
 				}
-				do := func() (reconcile.Result, error) {
+				do := func(func()) (reconcile.Result, error) {
 					time.Sleep(tc.lasts)
 					if tc.do != nil {
 						return tc.do()
@@ -65,7 +65,7 @@ func TestWorkers(t *testing.T) {
 				require.Equal(t, tc.detached, len(w.detached) == tc.others+1, tc.reason)
 				w.mu.Unlock()
 				for range tc.meanwhile {
-					result, err = w.Run(owner, func() (reconcile.Result, error) { panic("it overlaps") }, func() { runs++ })
+					result, err = w.Run(owner, func(func()) (reconcile.Result, error) { panic("it overlaps") }, func() { runs++ })
 				}
 				require.Equal(t, tc.meanwhile, runs)
 				if tc.detached {
@@ -89,7 +89,7 @@ func TestWorkers(t *testing.T) {
 			})
 		})
 	}
-	result, err := (*Workers)(nil).Run(owner, func() (reconcile.Result, error) { return later, failed }, nil)
+	result, err := (*Workers)(nil).Run(owner, func(func()) (reconcile.Result, error) { return later, failed }, nil)
 	require.Equal(t, later, result)
 	require.ErrorIs(t, err, failed)
 }
@@ -100,7 +100,7 @@ func TestBackoffWithoutWorker(t *testing.T) {
 		ended := make(chan reconcile.Result, 1)
 		w := &Workers{Ended: func(_ trigger.Owner, _ bool, result reconcile.Result, _ error) { ended <- result }}
 		run := func(err error) time.Duration {
-			_, _ = w.Run(trigger.Owner{Name: "a"}, func() (reconcile.Result, error) { time.Sleep(time.Minute); return reconcile.Result{}, err }, nil)
+			_, _ = w.Run(trigger.Owner{Name: "a"}, func(func()) (reconcile.Result, error) { time.Sleep(time.Minute); return reconcile.Result{}, err }, nil)
 			return (<-ended).RequeueAfter
 		}
 		failed := errors.New("failed")
