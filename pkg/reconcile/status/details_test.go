@@ -29,7 +29,7 @@ func TestDetails(t *testing.T) {
 	t.Parallel()
 	entries := inventory(3, func(int) v1alpha1.ObjectHealth { return v1alpha1.ObjectCurrent })
 	id := func(i int) object.Identity { return object.IdentityOf(&entries[i]) }
-	o := Outcome{spec: specFacts{watched: true}, now: time.Now(), objects: objectFacts{entries: entries, problems: []v1alpha1.Problem{
+	o := Outcome{now: time.Now(), objects: objectFacts{entries: entries, problems: []v1alpha1.Problem{
 		wrong(id(1), v1alpha1.ReasonDriftDetected, "it was changed"), wrong(id(1), v1alpha1.ReasonApplyFailed, "no"),
 		wrong(id(2), v1alpha1.ReasonApplyFailed, strings.Repeat("x", 2*v1alpha1.MaxObjectMessage)),
 	},
@@ -56,7 +56,7 @@ func TestDetailsAreBounded(t *testing.T) {
 		}
 		return v1alpha1.ObjectCurrent
 	})
-	o := Outcome{spec: specFacts{watched: true}, now: time.Now(), objects: objectFacts{entries: entries}}
+	o := Outcome{now: time.Now(), objects: objectFacts{entries: entries}}
 	for i := range v1alpha1.MaxProblems {
 		o.objects.problems = append(o.objects.problems, wrong(object.IdentityOf(&entries[i]), v1alpha1.ReasonApplyFailed, strings.Repeat(`"`, 300)))
 	}
@@ -81,7 +81,7 @@ func TestDetailsAreBounded(t *testing.T) {
 	require.Equal(t, many/10, counts[v1alpha1.ObjectUnhealthy], "it is left out last")
 	require.Less(t, counts[v1alpha1.ObjectCurrent], many/10)
 
-	after = Summarize(v1alpha1.VidraResourceStatus{}, Outcome{spec: specFacts{watched: true}, now: o.now, objects: objectFacts{entries: inventory(2000, func(int) v1alpha1.ObjectHealth { return v1alpha1.ObjectCurrent })}}).ManagedResources
+	after = Summarize(v1alpha1.VidraResourceStatus{}, Outcome{now: o.now, objects: objectFacts{entries: inventory(2000, func(int) v1alpha1.ObjectHealth { return v1alpha1.ObjectCurrent })}}).ManagedResources
 	for _, e := range after {
 		require.Equal(t, v1alpha1.ObjectCurrent, e.Health)
 	}

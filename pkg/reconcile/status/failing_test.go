@@ -36,7 +36,7 @@ func TestFailingWhileApplied(t *testing.T) {
 	one, two := ProblemOf(failedTask(1, plan.WhyNew, denied)), ProblemOf(failedTask(2, plan.WhyDrift, invalid))
 	require.Equal(t, v1alpha1.ReasonApplyFailed, two.Reason, "it was accepted before")
 	began := time.Now().Add(-time.Minute)
-	well := Outcome{spec: specFacts{watched: true}, All: true, watches: watchFacts{objects: map[watchregistry.Key]watchregistry.Status{{}: {State: watchregistry.Synced}}}, now: began}
+	well := Outcome{All: true, watching: plan.Watching{Watches: map[watchregistry.Key]watchregistry.Status{{}: {State: watchregistry.Synced}}}, now: began}
 	end := well
 	end.objects.problems = []v1alpha1.Problem{one, two}
 	for name, before := range map[string]v1alpha1.VidraResourceStatus{
@@ -87,9 +87,9 @@ func TestFailingIsBounded(t *testing.T) {
 
 // TestFailingSourcesInOrder: the problems of several failing sources have one order.
 func TestFailingSourcesInOrder(t *testing.T) {
-	o := Outcome{All: true, spec: specFacts{watched: false}, watches: watchFacts{failing: map[string]watchregistry.Status{}}}
+	o := Outcome{All: true, vr: of(0, unwatched), watching: plan.Watching{FailingSources: map[string]watchregistry.Status{}}}
 	for _, name := range []string{"ConfigMap a/a", "ConfigMap a/b", "ConfigMap a/c"} {
-		o.watches.failing[name] = watchregistry.Status{State: watchregistry.Degraded, Reason: watchregistry.ReasonForbidden, Message: "no"}
+		o.watching.FailingSources[name] = watchregistry.Status{State: watchregistry.Degraded, Reason: watchregistry.ReasonForbidden, Message: "no"}
 	}
 	before := Summarize(v1alpha1.VidraResourceStatus{}, o)
 	for range 50 {

@@ -47,7 +47,7 @@ func healthProblems(o *Outcome, before v1alpha1.VidraResourceStatus) []v1alpha1.
 		all = was
 	}
 	conditions := []string{v1alpha1.ConditionHealthy}
-	if o.spec.wait {
+	if o.vr.Spec.Wait {
 		conditions = append(conditions, v1alpha1.ConditionReady)
 	}
 	for i := range all {

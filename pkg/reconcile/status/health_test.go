@@ -41,7 +41,7 @@ func TestHealthWhileWatchesStart(t *testing.T) {
 			if tc.before != nil {
 				meta.SetStatusCondition(&before.Conditions, *tc.before)
 			}
-			after := Summarize(before, Outcome{spec: specFacts{watched: true, wait: true}, All: true, Health: &tc.report})
+			after := Summarize(before, Outcome{vr: of(0, v1alpha1.VidraResourceSpec{Wait: true}), All: true, Health: &tc.report})
 			ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 			require.Equal(t, tc.healthy, plan.HealthOf(after).Status, tc.reason)
 			require.Equal(t, tc.ready, ready.Status, tc.reason)
@@ -54,14 +54,14 @@ func TestHealthWhileWatchesStart(t *testing.T) {
 func TestInvalidChecksAreUpToDate(t *testing.T) {
 	ill := plan.Illness{Object: v1alpha1.ProblemObject{Name: "page"}, Health: trigger.Health{Status: kstatus.InProgressStatus, Message: "0 of 1"}}
 	report := func(fault string, ill ...plan.Illness) v1alpha1.VidraResourceStatus {
-		return Summarize(v1alpha1.VidraResourceStatus{}, Outcome{spec: specFacts{watched: true}, All: true, Health: &plan.HealthReport{Invalid: errors.New(fault), Ill: ill}})
+		return Summarize(v1alpha1.VidraResourceStatus{}, Outcome{All: true, Health: &plan.HealthReport{Invalid: errors.New(fault), Ill: ill}})
 	}
 	before := report("current: no", ill)
 	require.Len(t, before.Problems, 2)
-	again := Summarize(before, Outcome{spec: specFacts{watched: true}, All: true, Health: &plan.HealthReport{Invalid: errors.New("current: no"), Unknown: true, Starting: true}})
+	again := Summarize(before, Outcome{All: true, Health: &plan.HealthReport{Invalid: errors.New("current: no"), Unknown: true, Starting: true}})
 	require.Equal(t, before.Problems, again.Problems, "objects that no watch has shown yet are as before")
-	after := Summarize(before, Outcome{spec: specFacts{watched: true}, All: true, Health: &plan.HealthReport{Invalid: errors.New("failed: no"), Ill: []plan.Illness{ill}}})
+	after := Summarize(before, Outcome{All: true, Health: &plan.HealthReport{Invalid: errors.New("failed: no"), Ill: []plan.Illness{ill}}})
 	require.Contains(t, after.Problems[0].Message, "failed: no")
-	healthy := Summarize(before, Outcome{spec: specFacts{watched: true}, All: true, Health: &plan.HealthReport{}})
+	healthy := Summarize(before, Outcome{All: true, Health: &plan.HealthReport{}})
 	require.Empty(t, healthy.Problems)
 }

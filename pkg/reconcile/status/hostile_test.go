@@ -25,7 +25,7 @@ func TestHostileStatus(t *testing.T) {
 			s := plan.NewState(vr, keys)
 			TooLarge(vr, &s, 0)
 			for _, o := range []Outcome{
-				{}, {All: true}, {spec: specFacts{watched: true}, All: true, Synced: true}, {Deleting: true, All: true}, {spec: specFacts{suspended: true}, All: true}, {spec: specFacts{wait: true}, Health: &plan.HealthReport{}, All: true},
+				{vr: of(0, unwatched)}, {vr: of(0, unwatched), All: true}, {All: true, Synced: true}, {vr: of(0, unwatched), Deleting: true, All: true}, {vr: of(0, v1alpha1.VidraResourceSpec{Suspend: true}), All: true}, {vr: of(0, v1alpha1.VidraResourceSpec{Wait: true}), Health: &plan.HealthReport{}, All: true},
 				{Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonApplyFailed}}, All: true}, {objects: objectFacts{unjudged: true}},
 			} {
 				o.now, o.objects.entries, o.objects.problems = now, s.Entries(), other.Problems

@@ -120,8 +120,8 @@ func (o *Outcome) known(before v1alpha1.VidraResourceStatus) []v1alpha1.Problem 
 		}
 		add(why, "")
 	}
-	all = append(all, watchProblems(o, plan.Watched(before, o.spec.generation))...)
-	if o.Unobserved != nil && !wasReady(before, o.spec.generation) { // an interrupted stream does not end Ready
+	all = append(all, watchProblems(o, plan.Watched(before, o.vr.Generation))...)
+	if o.Unobserved != nil && !wasReady(before, o.vr.Generation) { // an interrupted stream does not end Ready
 		all = append(all, object.ProblemOf(o.Unobserved, v1alpha1.ReasonProgressing, "is applied, and its watch has not shown it yet", v1alpha1.ConditionReady))
 	}
 	all = append(all, healthProblems(o, before)...)
@@ -138,7 +138,7 @@ func (o *Outcome) mayStand(p *v1alpha1.Problem, waits bool) bool {
 	switch p.Conditions[0] {
 	case v1alpha1.ConditionReady:
 		prunes := p.Reason == v1alpha1.ReasonPruneFailed || p.Reason == v1alpha1.ReasonDeletionBlocked // a deletion tries each removal
-		return reported && (o.unread() || o.spec.suspended && (prunes || o.objects.wanted[p.Subject()]) || o.Deleting && !prunes || waits)
+		return reported && (o.unread() || o.vr.Spec.Suspend && (prunes || o.objects.wanted[p.Subject()]) || o.Deleting && !prunes || waits)
 	case v1alpha1.ConditionDrifted:
 		return o.unread() && !o.Obstacles.Compared || !o.unread() && o.objects.unjudged && !p.Transient
 	case v1alpha1.ConditionWarnings:

@@ -91,7 +91,7 @@ func TestEveryReasonHasASeverity(t *testing.T) {
 // TestStatusIsBounded gives a VidraResource as many problems as there can be, with names and
 // messages as long as they can be.
 func TestStatusIsBounded(t *testing.T) {
-	o := Outcome{spec: specFacts{watched: true}, now: time.Now()}
+	o := Outcome{now: time.Now()}
 	var order []object.Identity
 	for i := range 200 {
 		id := fixture.IDOf(fixture.ConfigMapKind, strings.Repeat("n", 63), fmt.Sprintf("%s-%03d", strings.Repeat("o", 249), i))
@@ -129,7 +129,7 @@ func TestStatusIsBounded(t *testing.T) {
 	require.Len(t, status.Problems, v1alpha1.MaxProblems)
 	require.EqualValues(t, 100, status.UnlistedProblems)
 
-	away := Outcome{spec: specFacts{watched: true}, All: true, now: o.now, Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "away"}}}
+	away := Outcome{All: true, now: o.now, Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "away"}}}
 	blocked := Summarize(status, away)
 	require.EqualValues(t, 101, blocked.UnlistedProblems, "nothing is known of those that were not listed")
 	require.Equal(t, blocked.UnlistedProblems, Summarize(blocked, away).UnlistedProblems, "nothing is to be written")

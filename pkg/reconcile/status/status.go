@@ -32,11 +32,11 @@ type Outcome struct {
 	Deleting   bool
 	Finalizers string
 
-	spec    specFacts
-	objects objectFacts
-	watches watchFacts
-	origin  originFacts
-	now     time.Time
+	vr       v1alpha1.VidraResource
+	objects  objectFacts
+	watching plan.Watching
+	origin   plan.Origin
+	now      time.Time
 }
 
 // Obstacles are the obstacles to the work of a reconcile; each is nil without one.
@@ -52,19 +52,6 @@ type Obstacles struct {
 	Source *object.Failure
 	// Waiting is the reason that a newer manifest is still to be applied.
 	Waiting *object.Failure
-}
-
-// specFacts are the parts of a VidraResource that its status depends on.
-type specFacts struct {
-	generation int64
-	// request is the request for a reconcile, or empty.
-	request string
-	// wait reports that Ready waits for health, as far as it is known.
-	wait bool
-	// suspended reports that no object is written.
-	suspended bool
-	// watched reports whether events are wanted.
-	watched bool
 }
 
 // objectFacts are the facts about the objects.
@@ -86,36 +73,17 @@ type objectFacts struct {
 	waits bool
 }
 
-// watchFacts are the states of watches.
-type watchFacts struct {
-	objects map[watchregistry.Key]watchregistry.Status
-	// failing are the watches of spec.manifestFrom that fail.
-	failing map[string]watchregistry.Status
-}
-
-// originFacts are the origin of the applied objects, and the former destination until the cluster of
-// the present one is known, and then the present one.
-type originFacts struct {
-	provenance  plan.Provenance
-	destination plan.Destination
-}
-
 // Conclusion adds the states of the objects to an outcome.
 func (p *Recorder) Conclusion(o *Outcome) {
 	s := p.Plan.State
-	o.spec.generation, o.spec.request, o.now = p.Plan.VR.Generation, p.Plan.VR.ReconcileRequest(), p.Plan.Now
+	o.vr, o.watching, o.origin, o.now = *p.Plan.VR, s.Watching, s.Origin, p.Plan.Now
 	o.All = p.Plan.Scope.All || o.Obstacles.Stalled != nil || o.Obstacles.Blocked != nil // then nothing else is reported
-	o.spec.watched, o.watches.objects, o.watches.failing = p.Plan.Settings.Watched, s.Watching.Watches, s.Watching.FailingSources
-	o.origin.provenance, o.origin.destination = s.Origin.Provenance, s.Origin.Destination
-	if s.Origin.Former.ClusterUID != "" { // the next process has to find out, too
-		o.origin.destination = s.Origin.Former
-	}
 	o.Unobserved = s.Objects.UnobservedObject()
 	o.objects.warnings = withNearLimit(s.WarningProblems(), s.Remarks.NearLimit)
 	o.objects.problems, o.objects.unmatched = s.ObjectProblems(p.Plan.Findings.PendingDrift), s.Remarks.Unmatched
 	o.objects.unjudged = s.Inherited.Unjudged && p.Plan.Settings.Additions.Policy != v1alpha1.AdditionsKeep
-	o.spec.suspended, o.objects.waits, o.spec.wait = p.Plan.VR.Spec.Suspend, p.Plan.Findings.Waits, p.Plan.VR.Spec.Wait
-	if o.spec.suspended && len(s.Status.Problems) > 0 {
+	o.objects.waits = p.Plan.Findings.Waits
+	if o.vr.Spec.Suspend && len(s.Status.Problems) > 0 {
 		o.objects.wanted = s.Objects.Subjects()
 	}
 	o.objects.entries = s.Entries()
@@ -166,14 +134,18 @@ func setCondition(status *v1alpha1.VidraResourceStatus, kind string, value metav
 func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraResourceStatus {
 	after := *before.DeepCopy()
 	if o.All && !o.objects.waits {
-		after.ObservedGeneration = o.spec.generation
+		after.ObservedGeneration = o.vr.Generation
 	}
-	if o.All && o.spec.request != "" {
-		after.LastHandledReconcileAt = o.spec.request
+	if request := o.vr.ReconcileRequest(); o.All && request != "" {
+		after.LastHandledReconcileAt = request
 	}
 	after.Objects = int32(len(o.objects.entries)) //nolint:gosec // bounded by the size of a manifest
-	after.Shards, after.AppliedAs, after.Source = o.origin.provenance.Shards, o.origin.provenance.AppliedAs, o.origin.provenance.Sources
-	after.KubeconfigDigest, after.ClusterUID = o.origin.destination.Kubeconfig, o.origin.destination.ClusterUID
+	after.Shards, after.AppliedAs, after.Source = o.origin.Provenance.Shards, o.origin.Provenance.AppliedAs, o.origin.Provenance.Sources
+	destination := o.origin.Destination
+	if o.origin.Former.ClusterUID != "" { // the next process has to find out, too
+		destination = o.origin.Former
+	}
+	after.KubeconfigDigest, after.ClusterUID = destination.Kubeconfig, destination.ClusterUID
 	if o.Synced {
 		after.LastSyncTime = &metav1.Time{Time: o.now}
 	}
@@ -205,12 +177,12 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 	// The first one in a new status.
 	fulfilled(v1alpha1.ConditionReady, v1alpha1.ReasonApplied, fmt.Sprintf("All objects are applied (%d)", len(o.objects.entries)))
 	if !o.unread() { // otherwise nothing was watched
-		if o.spec.watched {
-			fulfilled(v1alpha1.ConditionWatching, v1alpha1.ReasonSynced, fmt.Sprintf("All kinds are watched (%d)", len(o.watches.objects)))
+		if o.vr.WatchesEvents() {
+			fulfilled(v1alpha1.ConditionWatching, v1alpha1.ReasonSynced, fmt.Sprintf("All kinds are watched (%d)", len(o.watching.Watches)))
 		} else {
 			setCondition(&after, v1alpha1.ConditionWatching, metav1.ConditionFalse, v1alpha1.ReasonEventsOff, "spec.destination.reconcileOnEvents is false")
 		}
-		meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWatching).ObservedGeneration = o.spec.generation // also while its manifest waits
+		meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionWatching).ObservedGeneration = o.vr.Generation // also while its manifest waits
 		reason, message := describe(inCondition(problems, v1alpha1.ConditionUnmatchedIgnoreRules), nil)
 		standing(v1alpha1.ConditionUnmatchedIgnoreRules, reason != "", reason, message)
 		if o.Health != nil && !o.Health.AsBefore(before) {
@@ -228,7 +200,7 @@ func Summarize(before v1alpha1.VidraResourceStatus, o Outcome) v1alpha1.VidraRes
 			setCondition(&after, v1alpha1.ConditionDrifted, metav1.ConditionFalse, v1alpha1.ReasonInSync, "")
 		}
 	}
-	standing(v1alpha1.ConditionSuspended, o.spec.suspended, v1alpha1.ReasonSuspended, "spec.suspend is true")
+	standing(v1alpha1.ConditionSuspended, o.vr.Spec.Suspend, v1alpha1.ReasonSuspended, "spec.suspend is true")
 	ready := *meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	// Reconciling and Stalled stand in the status only while they are true, as
 	// kstatus wants it.
@@ -284,7 +256,7 @@ func wasReady(status v1alpha1.VidraResourceStatus, generation int64) bool {
 // all were watched.
 func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
 	var all []v1alpha1.Problem
-	for name, status := range o.watches.failing {
+	for name, status := range o.watching.FailingSources {
 		if plan.Tolerable(status, before, o.now) {
 			continue
 		}
@@ -294,8 +266,8 @@ func watchProblems(o *Outcome, before bool) []v1alpha1.Problem {
 		}
 		all = append(all, object.ProblemOf(nil, v1alpha1.ReasonWatchFailed, message, v1alpha1.ConditionWatching, v1alpha1.ConditionReady))
 	}
-	for key, status := range o.watches.objects {
-		if !o.spec.watched {
+	for key, status := range o.watching.Watches {
+		if !o.vr.WatchesEvents() {
 			break
 		}
 		kind := &v1alpha1.ProblemObject{APIVersion: key.GVR.GroupVersion().String(), Resource: key.GVR.Resource, Namespace: key.Namespace}

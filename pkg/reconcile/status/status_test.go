@@ -43,7 +43,7 @@ func TestSummarize(t *testing.T) {
 	}
 	synced := watches(watchregistry.Status{State: watchregistry.Synced})
 	failed := func(reason string) Outcome {
-		return Outcome{spec: specFacts{watched: true}, watches: watchFacts{objects: synced}, objects: objectFacts{problems: []v1alpha1.Problem{wrong(id, reason, "no")}}}
+		return Outcome{watching: plan.Watching{Watches: synced}, objects: objectFacts{problems: []v1alpha1.Problem{wrong(id, reason, "no")}}}
 	}
 	cases := map[string]struct {
 		reason string
@@ -53,49 +53,49 @@ func TestSummarize(t *testing.T) {
 		deploy v1alpha1.DeployState
 	}{
 		"InOrder": {
-			"Everything is applied and watched.", Outcome{spec: specFacts{watched: true}, watches: watchFacts{objects: synced}}, "True/Applied",
+			"Everything is applied and watched.", Outcome{watching: plan.Watching{Watches: synced}}, "True/Applied",
 			map[string]string{v1alpha1.ConditionWatching: "True/Synced", v1alpha1.ConditionDrifted: "False/InSync"}, v1alpha1.DeploySucceeded,
 		},
 		"Unwatched": {
-			"Who switched events off is ready without a watch.", Outcome{}, "True/Applied",
+			"Who switched events off is ready without a watch.", Outcome{vr: of(0, unwatched)}, "True/Applied",
 			map[string]string{v1alpha1.ConditionWatching: "False/EventsOff"}, v1alpha1.DeploySucceeded,
 		},
 		"Starting": {
-			"Ready means seen live.", Outcome{spec: specFacts{watched: true}, watches: watchFacts{objects: watches(watchregistry.Status{State: watchregistry.Starting})}}, "False/Starting",
+			"Ready means seen live.", Outcome{watching: plan.Watching{Watches: watches(watchregistry.Status{State: watchregistry.Starting})}}, "False/Starting",
 			map[string]string{v1alpha1.ConditionReconciling: "True/Starting"}, v1alpha1.DeployRunning,
 		},
 		"Restarts": {
 			"A restart of Vidra does not rewrite every status: what was watched will be.",
-			Outcome{spec: specFacts{watched: true, generation: 1}, now: now, watches: watchFacts{objects: watches(watchregistry.Status{State: watchregistry.Starting, Since: now})}},
+			Outcome{vr: of(1, v1alpha1.VidraResourceSpec{}), now: now, watching: plan.Watching{Watches: watches(watchregistry.Status{State: watchregistry.Starting, Since: now})}},
 			"True/Applied", map[string]string{v1alpha1.ConditionWatching: "True/Synced"}, v1alpha1.DeploySucceeded,
 		},
 		"RestartsWithAnotherGeneration": {
 			"The manifest may have a kind that was never watched.",
-			Outcome{spec: specFacts{watched: true, generation: 2}, now: now, watches: watchFacts{objects: watches(watchregistry.Status{State: watchregistry.Starting, Since: now})}},
+			Outcome{vr: of(2, v1alpha1.VidraResourceSpec{}), now: now, watching: plan.Watching{Watches: watches(watchregistry.Status{State: watchregistry.Starting, Since: now})}},
 			"False/Starting", nil, v1alpha1.DeployRunning,
 		},
 		"DoesNotStart": {
 			"A watch that takes long to start is said after a while.",
-			Outcome{spec: specFacts{watched: true, generation: 1}, now: now, watches: watchFacts{objects: watches(watchregistry.Status{
+			Outcome{vr: of(1, v1alpha1.VidraResourceSpec{}), now: now, watching: plan.Watching{Watches: watches(watchregistry.Status{
 				State: watchregistry.Starting, Since: now.Add(-plan.WatchGrace),
 			}),
 			}}, "False/Starting", nil, v1alpha1.DeployRunning,
 		},
 		"Forbidden": {
 			"What may not be watched cannot be kept.",
-			Outcome{spec: specFacts{watched: true}, watches: watchFacts{objects: watches(watchregistry.Status{State: watchregistry.Degraded, Reason: watchregistry.ReasonForbidden, Since: now})}},
+			Outcome{watching: plan.Watching{Watches: watches(watchregistry.Status{State: watchregistry.Degraded, Reason: watchregistry.ReasonForbidden, Since: now})}},
 			"False/WatchFailed", map[string]string{v1alpha1.ConditionWatching: "False/WatchFailed"}, v1alpha1.DeployFailed,
 		},
 		"APIServerRestarts": {
 			"A restart of the API server does not rewrite every status.",
-			Outcome{spec: specFacts{watched: true, generation: 1}, now: now, watches: watchFacts{objects: watches(watchregistry.Status{
+			Outcome{vr: of(1, v1alpha1.VidraResourceSpec{}), now: now, watching: plan.Watching{Watches: watches(watchregistry.Status{
 				State: watchregistry.Degraded, Reason: watchregistry.ReasonUnavailable, Since: now.Add(-plan.WatchGrace / 2),
 			}),
 			}}, "True/Applied", nil, v1alpha1.DeploySucceeded,
 		},
 		"APIServerStaysAway": {
 			"An outage is said after a while.",
-			Outcome{spec: specFacts{watched: true, generation: 1}, now: now, watches: watchFacts{objects: watches(watchregistry.Status{
+			Outcome{vr: of(1, v1alpha1.VidraResourceSpec{}), now: now, watching: plan.Watching{Watches: watches(watchregistry.Status{
 				State: watchregistry.Degraded, Reason: watchregistry.ReasonUnavailable, Since: now.Add(-plan.WatchGrace),
 			}),
 			}}, "False/WatchFailed", nil, v1alpha1.DeployFailed,
@@ -113,12 +113,12 @@ func TestSummarize(t *testing.T) {
 		},
 		"InvalidAndSuspended": {
 			"That the user paused does not wait for the manifest.",
-			Outcome{Obstacles: Obstacles{Stalled: &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "line 3"}}, spec: specFacts{suspended: true}}, "False/ManifestInvalid",
+			Outcome{Obstacles: Obstacles{Stalled: &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "line 3"}}, vr: of(0, v1alpha1.VidraResourceSpec{Suspend: true})}, "False/ManifestInvalid",
 			map[string]string{v1alpha1.ConditionSuspended: "True/Suspended", v1alpha1.ConditionDrifted: ""}, v1alpha1.DeployFailed,
 		},
 		"AwayAndSuspended": {
 			"Nor for the destination.",
-			Outcome{Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "no answer"}}, spec: specFacts{suspended: true}}, "False/DestinationUnreachable",
+			Outcome{Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "no answer"}}, vr: of(0, v1alpha1.VidraResourceSpec{Suspend: true})}, "False/DestinationUnreachable",
 			map[string]string{v1alpha1.ConditionSuspended: "True/Suspended"}, v1alpha1.DeployFailed,
 		},
 		"ApplyFailed":     {"An object is not accepted.", failed(v1alpha1.ReasonApplyFailed), "False/ApplyFailed", nil, v1alpha1.DeployFailed},
@@ -134,21 +134,21 @@ func TestSummarize(t *testing.T) {
 		},
 		"Suspended": {
 			"What waits is said.", Outcome{
-				spec: specFacts{watched: true, suspended: true}, watches: watchFacts{objects: synced},
+				vr: of(0, v1alpha1.VidraResourceSpec{Suspend: true}), watching: plan.Watching{Watches: synced},
 				objects: objectFacts{problems: []v1alpha1.Problem{wrong(id, v1alpha1.ReasonSuspended, "waits")}},
 			}, "False/Suspended", map[string]string{v1alpha1.ConditionSuspended: "True/Suspended"}, v1alpha1.DeployStale,
 		},
 		"UnmatchedRule": {
-			"A rule that matches nothing is said.", Outcome{spec: specFacts{watched: true}, watches: watchFacts{objects: synced}, objects: objectFacts{unmatched: []string{"spec.drift.ignore[0]"}}}, "True/Applied",
+			"A rule that matches nothing is said.", Outcome{watching: plan.Watching{Watches: synced}, objects: objectFacts{unmatched: []string{"spec.drift.ignore[0]"}}}, "True/Applied",
 			map[string]string{v1alpha1.ConditionUnmatchedIgnoreRules: "True/NothingMatches"}, v1alpha1.DeploySucceeded,
 		},
 		"Drifted": {
 			"A drift that could not be put back is said.",
-			Outcome{spec: specFacts{watched: true}, watches: watchFacts{objects: synced}, objects: objectFacts{problems: []v1alpha1.Problem{unreverted(id)}}}, "True/Applied",
+			Outcome{watching: plan.Watching{Watches: synced}, objects: objectFacts{problems: []v1alpha1.Problem{unreverted(id)}}}, "True/Applied",
 			map[string]string{v1alpha1.ConditionDrifted: "True/DriftDetected"}, v1alpha1.DeploySucceeded,
 		},
 		"Unjudged": {
-			"What is not looked at yet may be as it was.", Outcome{spec: specFacts{watched: true}, watches: watchFacts{objects: synced}, objects: objectFacts{unjudged: true}}, "True/Applied",
+			"What is not looked at yet may be as it was.", Outcome{watching: plan.Watching{Watches: synced}, objects: objectFacts{unjudged: true}}, "True/Applied",
 			map[string]string{v1alpha1.ConditionDrifted: ""}, v1alpha1.DeploySucceeded,
 		},
 		"Deleting": {"It waits for its objects.", Outcome{Deleting: true}, "False/Deleting", nil, v1alpha1.DeployRunning},
@@ -180,6 +180,14 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
+// of is a VidraResource with a spec.
+func of(generation int64, spec v1alpha1.VidraResourceSpec) v1alpha1.VidraResource {
+	return v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Generation: generation}, Spec: spec}
+}
+
+// unwatched is a spec without events.
+var unwatched = v1alpha1.VidraResourceSpec{Destination: v1alpha1.Destination{ReconcileOnEvents: new(bool)}}
+
 // TestSince has a problem stay, change and end: since is when the object got a problem with
 // its reason, and what stays writes nothing.
 func TestSince(t *testing.T) {
@@ -187,7 +195,7 @@ func TestSince(t *testing.T) {
 	id, other := fixture.IDOf(fixture.ConfigMapKind, "shop", "a"), fixture.IDOf(fixture.ConfigMapKind, "shop", "b")
 	began := time.Date(2026, 1, 31, 18, 0, 0, 0, time.UTC)
 	pass := func(before v1alpha1.VidraResourceStatus, seconds int, problems ...v1alpha1.Problem) v1alpha1.VidraResourceStatus {
-		return Summarize(before, Outcome{spec: specFacts{watched: true}, All: true, now: began.Add(time.Duration(seconds) * time.Second), objects: objectFacts{problems: problems}})
+		return Summarize(before, Outcome{All: true, now: began.Add(time.Duration(seconds) * time.Second), objects: objectFacts{problems: problems}})
 	}
 	since := func(status v1alpha1.VidraResourceStatus) (all []int) {
 		for _, p := range status.Problems {
@@ -225,7 +233,7 @@ func TestHealthMessages(t *testing.T) {
 				Health: trigger.Health{Status: is, Message: text},
 			})
 		}
-		return Summarize(before, Outcome{spec: specFacts{watched: true}, All: true, Health: report})
+		return Summarize(before, Outcome{All: true, Health: report})
 	}
 	messages := func(status v1alpha1.VidraResourceStatus) (all []string) {
 		for _, p := range status.Problems {
@@ -252,7 +260,7 @@ func TestUpgradeKeepsHealth(t *testing.T) {
 	meta.SetStatusCondition(&before.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnhealthy, Message: "Deployment shop/web: Failed: no",
 	})
-	o := Outcome{spec: specFacts{watched: true, wait: true}, All: true, Health: &plan.HealthReport{Unknown: true, Starting: true}}
+	o := Outcome{vr: of(0, v1alpha1.VidraResourceSpec{Wait: true}), All: true, Health: &plan.HealthReport{Unknown: true, Starting: true}}
 	after := Summarize(before, o)
 	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	require.Equal(t, v1alpha1.ReasonUnhealthy, ready.Reason)
@@ -266,11 +274,11 @@ func TestHealthWhileDeleting(t *testing.T) {
 	t.Parallel()
 	ill := *object.ProblemObject(fixture.ConfigMapKind, fixture.IDOf(fixture.ConfigMapKind, "shop", "a"))
 	before := Summarize(v1alpha1.VidraResourceStatus{}, Outcome{
-		spec: specFacts{watched: true, wait: true}, All: true,
+		vr: of(0, v1alpha1.VidraResourceSpec{Wait: true}), All: true,
 		Health: &plan.HealthReport{Ill: []plan.Illness{{Object: ill, Health: trigger.Health{Status: kstatus.FailedStatus, Message: "no"}}}},
 	})
 	require.Equal(t, v1alpha1.ReasonUnhealthy, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady).Reason)
-	after := Summarize(before, Outcome{spec: specFacts{watched: true, wait: true}, All: true, Deleting: true})
+	after := Summarize(before, Outcome{vr: of(0, v1alpha1.VidraResourceSpec{Wait: true}), All: true, Deleting: true})
 	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	require.Equal(t, v1alpha1.ReasonDeleting, ready.Reason, ready.Message)
 	require.Empty(t, after.LastError)

@@ -52,7 +52,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 	watch := func(state watchregistry.State) map[watchregistry.Key]watchregistry.Status {
 		return map[watchregistry.Key]watchregistry.Status{key: {State: state, Reason: watchregistry.ReasonForbidden}}
 	}
-	well := Outcome{spec: specFacts{watched: true}, All: true, watches: watchFacts{objects: watch(watchregistry.Synced)}}
+	well := Outcome{All: true, watching: plan.Watching{Watches: watch(watchregistry.Synced)}}
 	fails := func(id object.Identity, reason string) Outcome {
 		o, text := well, "no"
 		if !events.IsProblem(reason) {
@@ -62,13 +62,13 @@ func TestBeginningsAndEnds(t *testing.T) {
 		return o
 	}
 	and := func(o Outcome, how func(o *Outcome)) Outcome { how(&o); return o }
-	blind := and(well, func(o *Outcome) { o.watches.objects = watch(watchregistry.Degraded) })
+	blind := and(well, func(o *Outcome) { o.watching.Watches = watch(watchregistry.Degraded) })
 	unseen := and(well, func(o *Outcome) { o.Unobserved = object.ProblemObject(fixture.ConfigMapKind, one) })
-	away := Outcome{spec: specFacts{watched: true}, All: true, Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "https://far:6443 is away"}}}
-	bad := Outcome{spec: specFacts{watched: true}, All: true, Obstacles: Obstacles{Stalled: &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "document 1: bad"}}}
+	away := Outcome{All: true, Obstacles: Obstacles{Blocked: &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: "https://far:6443 is away"}}}
+	bad := Outcome{All: true, Obstacles: Obstacles{Stalled: &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: "document 1: bad"}}}
 	healthy := func(s kstatus.Status) Outcome {
 		return and(well, func(o *Outcome) {
-			o.spec.wait, o.Health = true, &plan.HealthReport{Ill: []plan.Illness{{Object: *object.ProblemObject(fixture.ConfigMapKind, one), Health: trigger.Health{Status: s, Message: "no"}}}}
+			o.vr.Spec.Wait, o.Health = true, &plan.HealthReport{Ill: []plan.Illness{{Object: *object.ProblemObject(fixture.ConfigMapKind, one), Health: trigger.Health{Status: s, Message: "no"}}}}
 			if s == kstatus.CurrentStatus {
 				o.Health.Ill = nil
 			}
@@ -79,7 +79,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 	}
 	suspended := func(o Outcome) Outcome {
 		return and(o, func(o *Outcome) {
-			o.spec.suspended, o.objects.wanted = true, map[v1alpha1.Subject]bool{one.Subject(): true, two.Subject(): true}
+			o.vr.Spec.Suspend, o.objects.wanted = true, map[v1alpha1.Subject]bool{one.Subject(): true, two.Subject(): true}
 		})
 	}
 	for name, tc := range map[string]struct {
@@ -89,7 +89,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 	}{
 		"BehindAWatch": {
 			"An object is accepted before its kind can be watched.",
-			[]Outcome{and(fails(one, v1alpha1.ReasonApplyFailed), func(o *Outcome) { o.watches.objects = blind.watches.objects }), blind, well},
+			[]Outcome{and(fails(one, v1alpha1.ReasonApplyFailed), func(o *Outcome) { o.watching.Watches = blind.watching.Watches }), blind, well},
 			[]string{"WatchFailed", "ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no", "WatchRestored"},
 		},
 		"SeenLater": {
@@ -181,7 +181,7 @@ func TestBeginningsAndEnds(t *testing.T) {
 		},
 		"Starting": {
 			"A watch that starts takes nothing away, and what is healthy is told once.",
-			[]Outcome{fails(one, v1alpha1.ReasonApplyFailed), and(well, func(o *Outcome) { o.watches.objects = watch(watchregistry.Starting) }), well},
+			[]Outcome{fails(one, v1alpha1.ReasonApplyFailed), and(well, func(o *Outcome) { o.watching.Watches = watch(watchregistry.Starting) }), well},
 			[]string{"ApplyFailed ConfigMap shop/a: no", "Recovered ConfigMap shop/a: no"},
 		},
 	} {
