@@ -49,9 +49,7 @@ func (t Task) Entry() *v1alpha1.ManagedResourceStatus { return t.Known.Entry }
 
 // Input is the knowledge before a plan is made.
 type Input struct {
-	// manifest are the objects of the manifest, in its order, and others those that it lacks.
-	manifest, others []*Object
-	unresolved       []desired.Unresolved
+	objects *Objects
 	// preconditions returns the obstacles of an object.
 	preconditions func(*Object) preconditions
 	// causes are the objects that are not as they should be.
@@ -101,7 +99,7 @@ type Plan struct {
 // Make plans the work. Objects stay in the order of the manifest.
 func Make(in Input) Plan {
 	var p Plan
-	for _, o := range in.manifest {
+	for _, o := range in.objects.Manifest {
 		d, entry := o.Desired, o.Entry
 		cause, drifted := in.causes[d.Key]
 		if !in.all && !drifted {
@@ -143,7 +141,7 @@ func Make(in Input) Plan {
 		}
 	}
 	if in.all {
-		p.Prune = leftovers(in)
+		p.Prune = in.objects.leftovers()
 	}
 	return p
 }
@@ -155,10 +153,10 @@ func (o *Object) unfinished() bool {
 
 // leftovers are the objects of the inventory that the manifest lacks. An object that waits for its kind is still in the
 // manifest, under its namespace there or under the namespace that it was given.
-func leftovers(in Input) []object.Identity {
+func (s *Objects) leftovers() []object.Identity {
 	var gone []object.Identity
-	waits := desired.MayBe(in.unresolved)
-	for _, o := range in.others {
+	waits := desired.MayBe(s.Unresolved)
+	for _, o := range s.Others {
 		if o.Entry != nil && !waits(o.ID) {
 			gone = append(gone, o.ID)
 		}

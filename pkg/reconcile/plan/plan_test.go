@@ -46,7 +46,7 @@ func TestMakePlan(t *testing.T) {
 			s.Objects.Track(id).Entry = entry
 		}
 		p := Input{
-			manifest: s.Objects.Manifest, others: s.Objects.Others, all: true,
+			objects: &s.Objects, all: true,
 			preconditions: func(*Object) preconditions { return preconditions{} },
 		}
 		if change != nil {
@@ -163,7 +163,7 @@ func TestMakePlan(t *testing.T) {
 		"ChangedAgain": {
 			reason: "The apply before failed, and has met an edit.",
 			in: in(inOrder(), func(p *Input) {
-				p.manifest[1].Attempts.Unlisted = &trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}
+				p.objects.Manifest[1].Attempts.Unlisted = &trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}
 				expecting(b, preconditions{changed: true})(p)
 			}),
 			apply: []Task{{Object: b, Why: WhyChanged, Cause: trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}}},
@@ -171,7 +171,7 @@ func TestMakePlan(t *testing.T) {
 		"ChangedAndEditedAgain": {
 			reason: "The object is as the later edit left it, since the first one.",
 			in: in(inOrder(), func(p *Input) {
-				p.manifest[1].Attempts.Unlisted = &trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}
+				p.objects.Manifest[1].Attempts.Unlisted = &trigger.Cause{Unsure: true, Since: time.Unix(1, 0)}
 				p.causes = map[trigger.ObjectKey]trigger.Cause{b.Key: {Deleted: true, Since: time.Unix(2, 0)}}
 				expecting(b, preconditions{changed: true})(p)
 			}),
@@ -204,7 +204,7 @@ func TestMakePlan(t *testing.T) {
 				fixture.IDOf(fixture.CRDGVK, "", "widgets.example.com"):                     fixture.InState(v1alpha1.ObjectApplied, "5"),
 				{GroupKind: schema.GroupKind{Kind: "Widget"}, Namespace: "shop", Name: "w"}: fixture.InState(v1alpha1.ObjectPending, "6"),
 			}, func(p *Input) {
-				p.unresolved = []desired.Unresolved{{ID: object.Identity{GroupKind: schema.GroupKind{Kind: "Widget"}, Name: "w"}}}
+				p.objects.Unresolved = []desired.Unresolved{{ID: object.Identity{GroupKind: schema.GroupKind{Kind: "Widget"}, Name: "w"}}}
 			}),
 			prune: []object.Identity{
 				fixture.IDOf(fixture.ConfigMapKind, "old", "c"), fixture.IDOf(fixture.CRDGVK, "", "widgets.example.com"), fixture.IDOf(fixture.NamespaceKind, "", "old"),

@@ -26,7 +26,7 @@ func TestManyUnresolved(t *testing.T) {
 		return measured.ProcessorTime(t, func() {
 			s.Objects.SetUnresolved(unresolved)
 			s.SetAccount("", 1)
-			require.Empty(t, leftovers(Input{others: s.Objects.Others, unresolved: unresolved}))
+			require.Empty(t, s.Objects.leftovers())
 		}) / time.Duration(n)
 	}
 	few, many := each(1000), each(8000)
