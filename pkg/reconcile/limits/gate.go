@@ -90,8 +90,8 @@ type Gate struct {
 	// turns are the VidraResources with work of each class that waits, the next one first. waits counts that work by its kinds.
 	turns [classes][]trigger.Owner
 	waits map[kindOfCluster]perClass
-	// woken are the heals with a slot that are still to enter, waiting the heals that wait.
-	woken, waiting map[trigger.Heal]bool
+	// absent are the heals that wait (false), or have a slot and are still to enter (true).
+	absent map[trigger.Heal]bool
 }
 
 type kindOfCluster struct {
@@ -151,7 +151,7 @@ func kindOf(h trigger.Heal) kindOfCluster {
 func NewGate(wake func(trigger.Heal)) *Gate {
 	return &Gate{
 		Wake: wake, clusters: map[string]perClass{}, kinds: map[kindOfCluster]perClass{}, shares: map[trigger.Owner]*gateShare{},
-		waits: map[kindOfCluster]perClass{}, woken: map[trigger.Heal]bool{}, waiting: map[trigger.Heal]bool{},
+		waits: map[kindOfCluster]perClass{}, absent: map[trigger.Heal]bool{},
 	}
 }
 
@@ -160,18 +160,17 @@ func NewGate(wake func(trigger.Heal)) *Gate {
 func (g *Gate) Enter(h trigger.Heal) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.woken[h]:
-		delete(g.woken, h)
+	if woken, waits := g.absent[h]; woken {
+		delete(g.absent, h)
 		return true
-	case g.waiting[h]:
+	} else if waits {
 		return false
 	}
 	if g.tryLocked(h, heals) {
 		return true
 	}
 	g.awaitLocked(h, heals, nil)
-	g.waiting[h] = true
+	g.absent[h] = false
 	return false
 }
 
@@ -419,8 +418,7 @@ func (g *Gate) nextOf(share *gateShare, c class) (w gateWait, got bool) {
 			addTo(g.waits, kind, c, -1)
 			g.add(share, line, kind, c, 1)
 			if c == heals {
-				delete(g.waiting, w.heal)
-				g.woken[w.heal] = true
+				g.absent[w.heal] = true
 			}
 			return w, true
 		}

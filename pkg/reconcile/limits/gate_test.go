@@ -68,7 +68,7 @@ func TestGateBounds(t *testing.T) {
 			require.Empty(t, g.clusters)
 			require.Empty(t, slices.Concat(g.turns[:]...))
 			require.Empty(t, g.waits)
-			require.Empty(t, g.waiting)
+			require.Empty(t, g.absent)
 			require.Zero(t, g.total)
 		})
 	}
