@@ -184,22 +184,13 @@ func (w *Watches) Owners(key Key) []trigger.Owner {
 // State returns a text that differs after each change of an object of the key. It is unknown until the watch has listed the
 // objects, and while the API server refuses the watch.
 func (w *Watches) State(key Key) (state string, known bool) {
-	one := w.synced(key)
-	if one == nil {
-		return "", false
-	}
-	return strconv.FormatUint(one.changes.Load(), 10), true
-}
-
-// synced returns the watch of a key that has listed its objects, or nil.
-func (w *Watches) synced(key Key) *watch {
 	w.mu.Lock()
 	one := w.watched[key]
 	w.mu.Unlock()
 	if one == nil || one.isRefused() || one.listed == nil || !one.listed.HasSynced() {
-		return nil
+		return "", false
 	}
-	return one
+	return strconv.FormatUint(one.changes.Load(), 10), true
 }
 
 func (w *watch) isRefused() bool { return w.refused.Load() != 0 }
