@@ -41,12 +41,12 @@ func (r *Reconciler) FlushEvents(ctx context.Context) error {
 
 // flush ends the Reconciler, calls count for each VidraResource, and records the Events.
 func (r *Reconciler) flush(ctx context.Context, count func(trigger.Owner, *ownerState) error) error {
-	if err := r.states.end(ctx); err != nil {
+	states, err := r.states.end(ctx)
+	if err != nil {
 		return err
 	}
 	r.states.flushing.Lock()
 	defer r.states.flushing.Unlock()
-	states := r.states.list()
 	owners := slices.Collect(maps.Keys(states))
 	failed := make([]error, len(owners))
 	parallel.Do(r.limit(), len(owners), func(i int) { failed[i] = count(owners[i], states[owners[i]]) })

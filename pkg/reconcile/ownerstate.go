@@ -189,8 +189,8 @@ func (s *ownerStates) begin() bool {
 	return true
 }
 
-// end prevents reconciles from beginning, and waits until all have ended or ctx ends.
-func (s *ownerStates) end(ctx context.Context) error {
+// end prevents reconciles from beginning, waits until all have ended or ctx ends, and returns the states of all VidraResources.
+func (s *ownerStates) end(ctx context.Context) (map[trigger.Owner]*ownerState, error) {
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
@@ -201,10 +201,12 @@ func (s *ownerStates) end(ctx context.Context) error {
 	}()
 	select {
 	case <-idle:
-		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("reconciles still run, and what they did is not reported: %w", ctx.Err())
+		return nil, fmt.Errorf("reconciles still run, and what they did is not reported: %w", ctx.Err())
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.all), nil
 }
 
 // of returns the state of a VidraResource, or nil.
@@ -212,13 +214,6 @@ func (s *ownerStates) of(owner trigger.Owner) *ownerState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[owner]
-}
-
-// list returns the states of all VidraResources, once all reconciles have ended.
-func (s *ownerStates) list() map[trigger.Owner]*ownerState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.all)
 }
 
 // current returns the state that belongs to a VidraResource as the cache has it; nil if it is to be made.
