@@ -89,11 +89,7 @@ func (p *pass) applyOne(ctx context.Context, t plan.Task) (result apply.Result, 
 	if done {
 		return apply.Result{}, errDone
 	}
-	result = p.applier.Apply(ctx, now)
-	if result.End == apply.Unmet {
-		result = p.applier.ApplyUnmet(ctx, now, result)
-	}
-	return result, nil
+	return p.applier.Apply(ctx, now), nil
 }
 
 // end records the result of a task, and gives its object back to the loop of objects.

@@ -15,9 +15,9 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// ApplyUnmet ends a task whose creation failed, by the object in its place: it applies
+// applyUnmet ends a task whose creation failed, by the object in its place: it applies
 // the task again with the object, or refuses it if its adoption is forbidden.
-func (a *Applier) ApplyUnmet(ctx context.Context, t plan.Task, done Result) Result {
+func (a *Applier) applyUnmet(ctx context.Context, t plan.Task, done Result) Result {
 	met, err := a.Preflight(ctx, t)
 	switch refused, conflict := new(owners.Refusal), new(owners.Conflict); {
 	case errors.As(err, &refused), errors.Is(err, ErrForeign):

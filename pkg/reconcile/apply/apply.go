@@ -52,16 +52,16 @@ func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
 		return Result{Task: p.known.task, End: Failed, Err: err, Shown: p.known.disclosureWith()}
 	}
 	k := p.known
-	ctx, warnings := withWarnings(ctx)
+	gathering, warnings := withWarnings(ctx)
 	began := time.Now()
-	p.run(ctx)
+	p.run(gathering)
 	answered := time.Now()
 	done = a.record(p, warnings.all())
 	if done.End == Applied {
-		done.Applied.Altered = a.alteredIn(ctx, k, &done)
+		done.Applied.Altered = a.alteredIn(gathering, k, &done)
 	}
 	if done.Began, done.Answered = began, answered; done.End == Failed && k.unmet() {
-		done.End = Unmet
+		return a.applyUnmet(ctx, t, done)
 	}
 	if done.Applied.Live != nil && t.Why != plan.WhyDrift { // a healed object was applied before
 		if aggregated, err := a.Destination.Aggregated(ctx, t.Object.GVK.GroupVersion()); err == nil { // otherwise the next apply asks

@@ -6,7 +6,7 @@
 //
 //	run         an end without a call, observe, or converge
 //	converge    create or change, then finish; withoutDefaults and replace follow a refusal
-//	change      undoEdit, or apply
+//	change      undo, or apply
 //	undo        reclaim the additions of an edit and apply, until it is undone
 //	apply       release ignored fields, send, and answer conflicts with other owners
 //	finish      remove additions of users, and release the fields of the first operator

@@ -34,8 +34,7 @@ const (
 	Replaced         // the object is to be deleted and created again
 	Completed        // the object has ended, and its controller has removed it
 	Failed
-	Unmet  // the creation failed, and an object may exist: ApplyUnmet ends the task
-	Unread // the read of that object is refused, too
+	Unread // the creation failed, and so did the read of an object in its place
 )
 
 // procedure brings one object to the state of its task. Its methods are the steps in the order of their calls; a step returns the object
@@ -156,7 +155,7 @@ func (p *procedure) finish(ctx context.Context, live *unstructured.Unstructured)
 }
 
 // create creates the object. An object that lost its watched label looks deleted, too: it is changed then.
-// ApplyUnmet reads the object in the place of one that was never applied.
+// applyUnmet reads the object in the place of one that was never applied.
 func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, error) {
 	anew := p.known.task.Object.Unstructured()
 	anew.SetResourceVersion(object.NoVersion)
@@ -210,7 +209,10 @@ func (p *procedure) change(ctx context.Context) (*unstructured.Unstructured, err
 	case p.known.settings.Additions.Policy == v1alpha1.AdditionsRevert && p.known.onlyAdditions():
 		return live, nil
 	case p.isEdited(p.known.task.Why, live):
-		return p.undoEdit(ctx)
+		edit := p.known.undoOf()
+		p.known.task.Cause.Before = p.known.before // for another reconcile
+		p.known.before, _ = p.known.beforeEdit()
+		return p.undo(ctx, edit, live, nil)
 	case p.known.task.Why == plan.WhyChanged || p.known.task.Why == plan.WhyRetry:
 		return p.applyWithAlias(ctx, live)
 	}

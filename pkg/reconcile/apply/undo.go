@@ -68,14 +68,6 @@ func (p *procedure) tryWithout(ctx context.Context, additions ownership.Addition
 	return err
 }
 
-// undoEdit undoes the edit that was found.
-func (p *procedure) undoEdit(ctx context.Context) (*unstructured.Unstructured, error) {
-	edit := p.known.undoOf()
-	p.known.task.Cause.Before = p.known.before // for another reconcile
-	p.known.before, _ = p.known.beforeEdit()
-	return p.undo(ctx, edit, p.known.task.Cause.Found, nil)
-}
-
 // undo undoes an edit of the object, or removes its defaults, and applies the configuration. invalid is the refusal of an apply before.
 //
 // Each attempt reclaims the additions, which moves their ownership to the manager of the VidraResource, and then applies,
