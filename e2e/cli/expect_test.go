@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -249,6 +252,19 @@ func TestDrillIsUndone(t *testing.T) {
 	require.NoError(t, interrupted.Process.Signal(os.Interrupt))
 	require.ErrorAs(t, interrupted.Wait(), new(*exec.ExitError))
 	require.Equal(t, 130, interrupted.ProcessState.ExitCode())
+	version = undone(t, version)
+
+	forward, edits := reverseProxy(t, nil), atomic.Int32{}
+	kubeconfig := serveKubeconfig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "" && edits.Add(1) == 1 { // it is carried out
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			http.Error(w, "Gateway Timeout", http.StatusGatewayTimeout)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}), "slow")
+	lost := vidraAs(t, kubeconfig, "drill", "undone")
+	require.Equal(t, 2, lost.code, lost.stderr)
 	undone(t, version)
 	start() // it removes the object; the control plane ends it
 }

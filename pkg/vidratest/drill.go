@@ -117,7 +117,7 @@ func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, withi
 		return refused
 	})
 	if err != nil {
-		if !begin.IsZero() && !isAnswer(refused) {
+		if !begin.IsZero() && !refuses(refused) {
 			err = errors.Join(err, k.undo(context.WithoutCancel(ctx), before, annotation, value))
 		}
 		return report, err
