@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/vidratest"
 )
 
 const drillHelp = `Edit an object of a VidraResource and report how fast the edit was detected and
@@ -40,11 +38,7 @@ func newDrill(k *kube) *cobra.Command {
 		Long: drillHelp, Example: drillExample,
 		Args: wants(cobra.ExactArgs(1), formName), ValidArgsFunction: k.completeName,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			err := k.drill(cmd.Context(), names[0], kubeconfigs, within, cmd.OutOrStdout())
-			if errors.Is(err, vidratest.ErrNotUndone) && cmd.Context().Err() != nil { // otherwise that it was interrupted hides it
-				printMessage(cmd.ErrOrStderr(), err.Error())
-			}
-			return measured(err)
+			return measured(k.drill(cmd.Context(), names[0], kubeconfigs, within, cmd.OutOrStdout()))
 		},
 	}
 	const patience = 10 * time.Second

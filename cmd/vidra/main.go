@@ -27,6 +27,8 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/terminal"
+	"github.com/vidra-operator/vidra/pkg/vidratest"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
 // Exit codes other than 0. diff has the codes of kubectl diff.
@@ -98,10 +100,13 @@ func outputClosed(err error) bool {
 	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
 }
 
-// interrupted returns errInterrupted for the error of a command that a signal ended.
+// interrupted returns errInterrupted for the error of a command that a signal ended. If its writes are unfinished, it has that error, too.
 func interrupted(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
+	}
+	if errors.Is(err, writes.ErrUnfinished) || errors.Is(err, vidratest.ErrNotUndone) {
+		return fmt.Errorf("%w: %w", errInterrupted, err)
 	}
 	return errInterrupted
 }

@@ -98,7 +98,7 @@ func (p Program) noVidraResource(name string, all []*v1alpha1.VidraResource) err
 	return fmt.Errorf("VidraResource %s does not exist; `%s` lists those that do%s", name, p.Hint("get"), didYouMean(similar(name, names)))
 }
 
-// VidraResourceError adds the next step of the user to an error about VidraResources. verb is the verb of the request, and
+// VidraResourceError adds the request and the next step of the user to an error about VidraResources. verb is the verb of the request, and
 // name empty for a list.
 func (p Program) VidraResourceError(verb, name string, err error) error {
 	switch {
@@ -109,8 +109,10 @@ func (p Program) VidraResourceError(verb, name string, err error) error {
 		return p.noVidraResource(name, nil)
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster serves no VidraResources: install Vidra, or name another cluster with --context: %w", err)
+	case name == "":
+		return fmt.Errorf("%s VidraResources: %w", verb, err)
 	}
-	return err
+	return fmt.Errorf("%s VidraResource %s: %w", verb, name, err)
 }
 
 // roleFor is the ClusterRole of config/rbac that has a right on VidraResources.

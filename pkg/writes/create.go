@@ -392,10 +392,13 @@ func (c *Client) applyVidraResource(ctx context.Context, u *unstructured.Unstruc
 		if getErr == nil { // a policy may quote the former manifest, too
 			known = ownership.Disclose(ownership.SensitivityOf(live), ownership.SensitivityOfManifest(inline), false)
 		}
-		return nil, fmt.Errorf("VidraResource %s: %w", name, c.program.VidraResourceError("patch", name, object.WithoutValues(err, known)))
+		return nil, c.program.VidraResourceError("patch", name, object.WithoutValues(err, known))
 	}
 	return insight.AsVidraResource(applied)
 }
+
+// ErrUnfinished is in the error of a call that ended between its writes. The same call finishes them.
+var ErrUnfinished = errors.New("run the command again to finish")
 
 // errChanged is the error about a VidraResource whose spec another writer has changed.
 var errChanged = errors.New("it was changed meanwhile: run the command again")
@@ -466,7 +469,7 @@ func (c *Client) Difference(ctx context.Context, p *Prepared) (*insight.Diff, er
 }
 
 // Create writes a prepared VidraResource: first its new parts, then the VidraResource, and when the operator has read that, it removes the
-// former parts. The next call finishes the steps that a call leaves unfinished. progress is called with the steps that are done, and all; it may be
+// former parts. The next call finishes the steps that a call leaves unfinished, of which [ErrUnfinished] reports some. progress is called with the steps that are done, and all; it may be
 // nil. It returns messages to the user.
 func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, all int)) (remarks []string, err error) {
 	done, all := 0, 2*len(p.parts)+len(p.former)+1
@@ -484,7 +487,7 @@ func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, al
 		if part.uid == "" {
 			stored, err := c.createPart(ctx, p.VidraResource.Name, part.key, part.text, owner)
 			if err != nil {
-				return nil, errors.Join(err, c.discard(ctx, made))
+				return nil, c.discard(ctx, made, err)
 			}
 			p.parts[i] = stored
 			made = append(made, stored)
@@ -495,29 +498,35 @@ func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, al
 	if p.Changed {
 		if vr, err = c.applyAsRead(ctx, p); err != nil {
 			if status := apierrors.APIStatus(nil); errors.Is(err, errChanged) || errors.As(err, &status) && status.Status().Code < 500 {
-				err = errors.Join(err, c.discard(ctx, made))
-			} // otherwise it may have been written
-			return nil, err
+				return nil, c.discard(ctx, made, err)
+			}
+			return nil, fmt.Errorf("%w: VidraResource %s and its parts may be written: %w", err, p.VidraResource.Name, ErrUnfinished)
 		}
 	}
 	step()
 	for _, part := range p.parts {
 		if err := c.secure(ctx, part, vr); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: VidraResource %s is written, and owns not all its parts: %w", err, vr.Name, ErrUnfinished)
 		}
 		step()
 	}
-	return c.dropFormer(ctx, vr, p.former, step)
+	if remarks, err = c.dropFormer(ctx, vr, p.former, step); err != nil {
+		return remarks, fmt.Errorf("%w: VidraResource %s is written, and parts of its former manifest stay: %w", err, vr.Name, ErrUnfinished)
+	}
+	return remarks, nil
 }
 
-// discard deletes parts that were created for a VidraResource which the API server then refused.
-func (c *Client) discard(ctx context.Context, made []*storedPart) error {
-	var faults []error
+// discard deletes parts that were created for a VidraResource which is not written, because of an error, also after the end of ctx. It returns
+// that error, with those of the deletions.
+func (c *Client) discard(ctx context.Context, made []*storedPart, err error) error {
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), AnswerTimeout)
+	defer cancel()
 	for _, part := range made {
-		_, err := c.deletePart(ctx, part)
-		faults = append(faults, err)
+		if _, fault := c.deletePart(ending, part); fault != nil {
+			err = fmt.Errorf("%w; %w: %w", err, fault, ErrUnfinished)
+		}
 	}
-	return errors.Join(faults...)
+	return err
 }
 
 // dropFormer removes parts that no VidraResource names, once the operator has read the VidraResource without them.

@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/source"
@@ -212,5 +211,9 @@ func partError(verb string, key source.Key, err error) error {
 		return fmt.Errorf("you may not %s %ss in namespace %s, which hold parts of the manifest: ask for the right, or name another namespace with --parts-namespace: %w",
 			verb, key.Kind, key.Namespace, err)
 	}
-	return fmt.Errorf("%s %s: %w", verb, strings.TrimSpace(display.Name(key.Kind, key.Namespace, key.Name)), object.WithoutValues(err, ownership.Disclosure{}))
+	of := key.String()
+	if key.Name == "" {
+		of = fmt.Sprintf("%ss in namespace %s", key.Kind, key.Namespace)
+	}
+	return fmt.Errorf("%s %s: %w", verb, of, object.WithoutValues(err, ownership.Disclosure{}))
 }

@@ -2,6 +2,7 @@ package writes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,8 +28,10 @@ func (c *Client) AwaitReconcile(ctx context.Context, name, request string, timeo
 	vr, err := c.questions.Watch(ctx, name, timeout, func(vr *v1alpha1.VidraResource) bool {
 		return vr.Status.LastHandledReconcileAt == request
 	})
-	if err != nil {
+	if errors.Is(err, insight.ErrTimeout) {
 		return insight.Report{}, fmt.Errorf("%w: check that the operator runs, with `%s`", err, c.program.Hint("status", name))
+	} else if err != nil {
+		return insight.Report{}, err
 	}
 	report := c.program.ReportOf(vr)
 	if !insight.InState(vr, insight.StateReady) {

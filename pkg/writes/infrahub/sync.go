@@ -142,7 +142,7 @@ func (c *Client) annotate(ctx context.Context, name, key, value string) error {
 	return err
 }
 
-// syncError adds the next step of the user to an error about InfrahubSyncs.
+// syncError adds the request and the next step of the user to an error about InfrahubSyncs.
 func (c *Client) syncError(verb, name string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -151,8 +151,12 @@ func (c *Client) syncError(verb, name string, err error) error {
 		return fmt.Errorf("InfrahubSync %s does not exist; `%s` lists those that do", name, c.program.Hint("infrahub", "sync", "list"))
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster serves no InfrahubSyncs: install their CustomResourceDefinition, or name another cluster with --context: %w", err)
+	case err == nil:
+		return nil
+	case name == "":
+		return fmt.Errorf("%s InfrahubSyncs: %w", verb, err)
 	}
-	return err
+	return fmt.Errorf("%s InfrahubSync %s: %w", verb, name, err)
 }
 
 // HostOf returns the host of a URL, which is the value of the labels of Secrets.

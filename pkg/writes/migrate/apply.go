@@ -16,6 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
 // Result is the outcome of a migration.
@@ -40,10 +41,10 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.work.tool.stop(ctx, p.work.options.Timeout); err != nil {
+	if err := unfinished(ctx, p.work.tool.stop(ctx, p.work.options.Timeout)); err != nil {
 		return nil, err
 	}
-	const back = "nothing was released. Correct it and run the command again, or go back with --undo"
+	back := fmt.Errorf("nothing was released. Correct it and %w, or go back with --undo", writes.ErrUnfinished)
 	if p.Exists {
 		if err = c.withdrawUndo(ctx, p.Name); err == nil {
 			err = c.writes.SecureParts(ctx, p.work.vr)
@@ -54,7 +55,7 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 		p.Remarks = append(p.Remarks, remarks...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create VidraResource %s: %w; %s", p.Name, err, back)
+		return nil, fmt.Errorf("create VidraResource %s: %w; %w", p.Name, err, back)
 	}
 	var last error
 	p.work.vr, err = c.questions.Watch(ctx, p.Name, p.work.options.Timeout, func(vr *v1alpha1.VidraResource) bool {
@@ -65,16 +66,24 @@ func (c *Client) Apply(ctx context.Context, p *Plan) (*Result, error) {
 		err = last
 	}
 	if err != nil {
-		return nil, fmt.Errorf("VidraResource %s has not adopted all objects: %w; %s", p.Name, err, back)
+		return nil, fmt.Errorf("VidraResource %s has not adopted all objects: %w; %w", p.Name, err, back)
 	}
 	released, err := c.release(ctx, p, true)
 	if err != nil {
-		return nil, fmt.Errorf("release the fields of %s: %w: run the command again", p.From, err)
+		return nil, fmt.Errorf("release the fields of %s: %w: %w", p.From, err, writes.ErrUnfinished)
 	}
 	_, next := p.work.tool.steps()
 	result := &Result{Objects: len(p.work.vr.Status.ManagedResources), Released: released, Compared: len(before), Left: p.left(), Next: next}
 	result.Changed, err = c.changed(ctx, before)
 	return result, err
+}
+
+// unfinished adds writes.ErrUnfinished to the error of a step that the end of ctx interrupted.
+func unfinished(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: some writes are done: %w", err, writes.ErrUnfinished)
 }
 
 // settled returns an error unless the operator has applied all objects of a VidraResource.

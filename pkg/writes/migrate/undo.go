@@ -38,11 +38,11 @@ func (c *Client) Undo(ctx context.Context, tool Tool, o Options) (objects int, e
 	}
 	if vr != nil {
 		objects = len(vr.Status.ManagedResources)
-		if err := c.giveBack(ctx, tool, vr, o); err != nil {
+		if err := unfinished(ctx, c.giveBack(ctx, tool, vr, o)); err != nil {
 			return 0, err
 		}
 	}
-	return objects, tool.start(ctx)
+	return objects, unfinished(ctx, tool.start(ctx))
 }
 
 // giveBack returns the marks of a tool to the objects of a VidraResource, which it then deletes without them.
