@@ -16,7 +16,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
-	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/reconcile/progress"
@@ -158,22 +157,14 @@ func (p *pass) preflightAll(ctx context.Context, todo plan.Plan) plan.Plan {
 	})
 	todo.Apply = nil
 	for i, t := range met {
-		if errs[i] == nil {
+		switch {
+		case errs[i] == nil:
 			todo.Apply = append(todo.Apply, t)
-			continue
-		}
-		if errors.Is(errs[i], apply.ErrForeign) {
+		case errors.Is(errs[i], apply.ErrForeign):
 			t.Known.Leave()
-			continue
+		default:
+			p.recorder().RecordFailure(apply.Result{Task: t, Err: errs[i], Shown: t.Object.Disclosure(t.Known.WasSensitive(), t.Cause.Found)})
 		}
-		why := object.Explain(errs[i], t.Object.GVK, t.Object.ID, t.Object.Disclosure(t.Known.WasSensitive(), t.Cause.Found))
-		p.plan.NoteRefusal(t.Known, errs[i])
-		t.Known.Problem = &why
-		p.applier.Refused(t.Known, errs[i], t.Object.Key, "get", "patch")
-		if refused := new(owners.Refusal); errors.As(errs[i], &refused) {
-			t.Known.Entry = nil
-		}
-		p.state.plan.Read.Again = p.state.plan.Read.Again || object.KindGone(errs[i])
 	}
 	return todo
 }

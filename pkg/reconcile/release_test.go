@@ -42,4 +42,8 @@ func TestReleaseIsAskedForOnce(t *testing.T) {
 		p.state.adopt(1, []*desired.Object{d}, nil) // the manifest is read again and again while a kind in it is unserved
 		require.Equal(t, tc.asks, l.Watching.Trigger.TakeCauses(trigger.Owner{}).Retry, tc.reason)
 	}
+	o.Entry, o.Attempts.ReleaseAsked = nil, false
+	p.recorder().RecordFailure(apply.Result{Task: plan.Task{Object: d, Known: o}, Err: &owners.Conflict{Manager: "vidra/other", Leaving: true}})
+	require.True(t, l.Watching.Trigger.TakeCauses(trigger.Owner{}).Retry, "the read before a first apply may find the conflict")
+	require.Nil(t, o.Entry, "it stays out of the inventory")
 }

@@ -159,8 +159,7 @@ func (a *Attempts) Forget() { a.Refused, a.Failures, a.NotBefore = nil, 0, time.
 
 // Leave notes that another client created the object, which Vidra leaves as it is.
 func (o *Object) Leave() {
-	o.EndProblem()
-	o.Edits.Drift, o.Entry, o.Attempts.Unlisted, o.Remarks, o.Seen.Foreign = nil, nil, nil, Remarks{Known: true}, true
+	o.Problem, o.Attempts, o.Edits.Drift, o.Entry, o.Remarks, o.Seen.Foreign = nil, Attempts{}, nil, nil, Remarks{Known: true}, true
 }
 
 // DeletedByVidra reports whether Vidra has deleted the object of the inventory, or was about to: it left the manifest, or spec.force has it created again.
@@ -173,7 +172,7 @@ func (o *Object) DeletedByVidra() bool {
 // deletion by Vidra itself, or its completion.
 func (o *Object) SetUnapplied(state v1alpha1.ObjectState) {
 	switch {
-	case o.In(v1alpha1.ObjectCompleted):
+	case o.Entry == nil, o.In(v1alpha1.ObjectCompleted):
 		return
 	case o.In(v1alpha1.ObjectDeleting):
 		o.noteDeletion()

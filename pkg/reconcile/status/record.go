@@ -98,18 +98,19 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	if p.Plan.Settings.Stamped && r.Task.Cause.Found != nil && object.Labelled(r.Task.Cause.Found) {
 		ownership.SetUser(ownership.UserOf(r.Task.Cause.Found), r.Change.Fields, r.Change.Reverted, r.Additions.Changes)
 	}
-	o := r.Task.Known
-	entry, asked := o.Entry, o.Attempts.ReleaseAsked
-	o.Attempts.ReleaseAsked, o.Seen.Foreign = false, false
+	o, entry := r.Task.Known, r.Task.Known.Entry
+	o.Seen.Foreign = false
 	switch {
 	case errors.Is(r.Err, apply.ErrForeign):
 		o.Leave()
 		p.Plan.Env.Index.Forget(p.Plan.Settings.Claimant.Owner, r.Task.Object.Key)
 		return
 	case r.Err != nil:
-		p.recordFailure(r, asked)
+		p.RecordFailure(r)
 		return
-	case r.End == apply.Observed:
+	}
+	o.Attempts.ReleaseAsked = false
+	if r.End == apply.Observed {
 		p.recordObserved(r)
 		return
 	}
@@ -201,9 +202,9 @@ func (p *Recorder) emit(r apply.Result) {
 	}
 }
 
-// recordFailure notes that a task failed. The object is tried again later. asked reports that the last attempt had another VidraResource release the
-// object, too: that one releases it when it can, and two of them that swap objects would enqueue each other without end.
-func (p *Recorder) recordFailure(r apply.Result, asked bool) {
+// RecordFailure notes that a task failed, or the read before it. The object is tried again later. Another VidraResource that is to release the object
+// is enqueued at the first attempt in a row alone: it releases the object when it can, and two of them that swap objects would enqueue each other without end.
+func (p *Recorder) RecordFailure(r apply.Result) {
 	o := r.Task.Known
 	why := failureOf(r)
 	if o.Problem == nil && why.Reason == v1alpha1.ReasonApplyFailed { // the delay may have grown with the failures of other objects
@@ -222,10 +223,9 @@ func (p *Recorder) recordFailure(r apply.Result, asked bool) {
 		}
 		p.Plan.Findings.PendingDrift[r.Task.Object.Key] = r.Task.Cause
 	}
-	if conflict := new(owners.Conflict); errors.As(r.Err, &conflict) && conflict.Leaving {
-		if o.Attempts.ReleaseAsked = true; !asked {
-			p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other})
-		}
+	conflict, asked := new(owners.Conflict), o.Attempts.ReleaseAsked
+	if o.Attempts.ReleaseAsked = errors.As(r.Err, &conflict) && conflict.Leaving; o.Attempts.ReleaseAsked && !asked {
+		p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other})
 	}
 	o.SetUnapplied(v1alpha1.ObjectFailed)
 	if object.KindGone(r.Err) {
@@ -280,9 +280,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 		why := *object.NotServed(o.Desired.GVK)
 		why.Awaited = true // its watch notices
 		await(o, why)
-		if o.Entry != nil {
-			o.SetUnapplied(v1alpha1.ObjectPending)
-		}
+		o.SetUnapplied(v1alpha1.ObjectPending)
 	}
 	for _, o := range todo.Terminating {
 		o.Problem = object.TerminatingNamespace(o.ID)
