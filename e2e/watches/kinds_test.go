@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -247,4 +248,42 @@ func TestF10PassesAgainstMissingKind(t *testing.T) {
 		return asked > most
 	}, 3*time.Second, 10*time.Millisecond)
 	require.EqualValues(t, 1, l.watch(key).InformerRuns)
+}
+
+// TestKindGoneForGood deletes a kind for good. Without an owner, its watch ends with it, and no request asks for the kind any more. With one, the
+// requests are those of the checks after a deletion and of the first probes.
+func TestKindGoneForGood(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		owned  bool
+		state  watchregistry.State
+		most   int
+	}{
+		"Unowned": {"A watch without an owner ends with its kind.", false, "", 0},
+		"Owned":   {"The kind had 2 requests a second for ten seconds after each check.", true, watchregistry.Pending, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, labOptions{linger: time.Hour})
+			crd := testenv.CRD(unique(t))
+			key := keyOf(crd)
+			install(t, crd)
+			l.Sync(owner("one"), []watchregistry.Key{key})
+			l.becomes(t, key, watchregistry.Synced)
+			if !tc.owned {
+				l.Release(owner("one"))
+			}
+			require.NoError(t, admin.Delete(t.Context(), crd))
+			service := &metav1.PartialObjectMetadata{}
+			service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})
+			await(t, func(c *assert.CollectT) {
+				err := admin.Get(context.Background(), client.ObjectKey{Name: key.GVR.Version + "." + key.GVR.Group}, service)
+				require.True(c, apierrors.IsNotFound(err), "the API server has no definition of the group: %v", err)
+				require.Equal(c, tc.state, l.watch(key).State)
+			})
+			mark := l.Mark()
+			require.Never(t, func() bool { return len(l.Requests(mark, discoveries(key))) > tc.most }, 8*time.Second, 100*time.Millisecond, tc.reason)
+		})
+	}
 }

@@ -32,9 +32,6 @@ func (r *Registry) RemoveCluster(name string) {
 			continue
 		}
 		r.needed.Drop(key)
-		if w.linger != nil {
-			w.linger.Stop()
-		}
 		r.stopLocked(w)
 	}
 	for kind := range r.awaited.All() {

@@ -26,8 +26,8 @@ var (
 
 const (
 	// The API server publishes a new kind in discovery some time after its
-	// CustomResourceDefinition changed. So a group is checked again up to maxRechecks
-	// times, with a backoff between recheckMin and recheckMax.
+	// CustomResourceDefinition changed. So a group that is defined is checked again up to
+	// maxRechecks times, with a backoff between recheckMin and recheckMax.
 	recheckMin  = 20 * time.Millisecond
 	recheckMax  = 500 * time.Millisecond
 	maxRechecks = 24
@@ -52,6 +52,8 @@ type clusterWatches struct {
 	noticing atomic.Int32
 	// groups is the queue of API groups to check.
 	groups workqueue.TypedRateLimitingInterface[string]
+	// definitions counts the CustomResourceDefinitions and APIServices of each API group. The registry's mutex guards it.
+	definitions map[string]int
 	// stored counts the objects of each resource, whose watches may be one for each namespace.
 	// The registry's mutex guards it.
 	stored map[schema.GroupVersionResource]*atomic.Int64
@@ -63,6 +65,7 @@ func newClusterWatches(r *Registry, name string, cluster Cluster) *clusterWatche
 		backoffs: map[schema.GroupVersionResource]*requestBackoff{crds: newRequestBackoff(), apiServices: newRequestBackoff()},
 		groups: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](recheckMin, recheckMax)),
+		definitions: map[string]int{},
 	}
 	if name != "" {
 		c.pages = semaphore.NewWeighted(maxConcurrentPages)
@@ -145,20 +148,21 @@ func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *re
 	}}
 	informer := metadatainformer.NewFilteredMetadataInformer(client, gvr,
 		metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	changed := func(obj any) {
+	changed := func(obj any, definitions int) {
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			c.countDefinitions(groupOf(name.Name), definitions)
 			c.enqueueGroup(groupOf(name.Name))
 		}
 	}
 	registration := c.registry.prepareInformer(informer, nameOnly, cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			stored.addStored(1, 0)
-			changed(obj)
+			changed(obj, 1)
 		},
-		UpdateFunc: func(_, obj any) { changed(obj) },
+		UpdateFunc: func(_, obj any) { changed(obj, 0) },
 		DeleteFunc: func(obj any) {
 			stored.addStored(-1, 0)
-			changed(obj)
+			changed(obj, -1)
 			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
 				for _, delay := range deletedRechecks { // the queue would keep the first delay alone
 					time.AfterFunc(delay, func() { c.enqueueGroup(groupOf(name.Name)) })
@@ -204,6 +208,15 @@ func (c *clusterWatches) reporter(gvr schema.GroupVersionResource) func(event, R
 	}
 }
 
+// countDefinitions adds n to the number of definitions of an API group.
+func (c *clusterWatches) countDefinitions(group string, n int) {
+	c.registry.mu.Lock()
+	defer c.registry.mu.Unlock()
+	if c.definitions[group] += n; c.definitions[group] == 0 {
+		delete(c.definitions, group)
+	}
+}
+
 // enqueueGroup enqueues an API group to be checked without a backoff.
 func (c *clusterWatches) enqueueGroup(group string) {
 	c.groups.Forget(group)
@@ -212,8 +225,10 @@ func (c *clusterWatches) enqueueGroup(group string) {
 
 // groupInterest lists the kinds of an API group that the registry needs.
 type groupInterest struct {
-	kinds   []Kind
-	pending []*watch
+	// undefined reports that the group has no definition: an event of the first one enqueues it.
+	undefined bool
+	kinds     []Kind
+	pending   []*watch
 	// running maps each watch with an informer to its current run.
 	running map[*watch]*informerRun
 }
@@ -244,7 +259,7 @@ func (c *clusterWatches) checkGroup(group string) {
 		}
 		c.notifyServed(kind)
 	}
-	if again && c.groups.NumRequeues(group) < maxRechecks {
+	if again && !want.undefined && c.groups.NumRequeues(group) < maxRechecks {
 		c.groups.AddRateLimited(group)
 		return
 	}
@@ -256,7 +271,7 @@ func (c *clusterWatches) interestIn(group string) groupInterest {
 	r := c.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	want := groupInterest{running: map[*watch]*informerRun{}}
+	want := groupInterest{undefined: c.noticesKinds() && c.definitions[group] == 0, running: map[*watch]*informerRun{}}
 	if c.ctx.Err() != nil {
 		return want // another cluster may have this name now
 	}

@@ -29,7 +29,8 @@
 //   - The check that a watch has no owner and its removal are one critical section:
 //     a watch that an owner has just asked for runs on.
 //   - The registry does not poll a kind that is unserved with LIST requests. It stops
-//     the informer, and the watch is Pending until discovery serves the kind again.
+//     the informer, and the watch is Pending until discovery serves the kind again. Without
+//     an owner, the watch ends.
 //     Metadata watches on CustomResourceDefinitions and APIServices notice that.
 //   - Only retryingClient repeats failed requests, with a backoff. The backoff ends
 //     early when a kind of the group changed, another watch of the cluster recovered,

@@ -99,13 +99,13 @@ func (r *Registry) startLocked(key Key, s *clusterWatches) *watch {
 	return w
 }
 
-// lingerLocked stops a watch after the linger time if it is unowned. r.mu must be held.
+// lingerLocked stops a watch after the linger time if it is unowned, and at once if it is Pending. r.mu must be held.
 func (r *Registry) lingerLocked(key Key) {
 	w := r.watches[key]
 	if r.needed.Needed(key) || w.linger != nil {
 		return
 	}
-	if r.opts.Linger < 0 {
+	if r.opts.Linger < 0 || w.shown.phase.state == Pending {
 		r.stopLocked(w)
 		return
 	}
@@ -123,7 +123,10 @@ func (r *Registry) lingerLocked(key Key) {
 
 // stopLocked stops and removes an unowned watch. r.mu must be held.
 func (r *Registry) stopLocked(w *watch) {
-	w.linger = nil
+	if w.linger != nil {
+		w.linger.Stop()
+		w.linger = nil
+	}
 	w.transitionLocked(released, "", nil)
 	w.cancel()
 	delete(r.watches, w.key)

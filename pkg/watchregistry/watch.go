@@ -256,6 +256,9 @@ func (w *watch) applyEvent(run *informerRun, what event, reason Reason, err erro
 		}
 	}
 	w.transitionLocked(what, reason, err)
+	if what == notServed && w.linger != nil {
+		r.stopLocked(w) // no owner needs the probes of a Pending watch
+	}
 }
 
 // transitionLocked applies an event, and calls the owners if the state or its reason
