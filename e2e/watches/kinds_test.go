@@ -224,11 +224,15 @@ func TestF10RestartLoopAgainstMissingKind(t *testing.T) {
 		}
 	}
 	restart(20) // what is made once: connections, pools
-	before, heapBefore := settled(t, running), heap()
+	before := settled(t, running)
 	const times, each = 100, 4 << 10 // an informer takes more
-	restart(times)
-	await(t, func(c *assert.CollectT) { assert.LessOrEqual(c, running(), before) })
-	grown := heap() - heapBefore
+	measure := func() int64 {
+		heapBefore := heap()
+		restart(times)
+		await(t, func(c *assert.CollectT) { assert.LessOrEqual(c, running(), before) })
+		return heap() - heapBefore
+	}
+	grown := min(measure(), measure()) // the process itself grows once by some 400 KB
 	t.Logf("%d restarts took %d bytes", times, grown)
 	require.Less(t, grown, int64(times*each))
 }
