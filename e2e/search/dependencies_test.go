@@ -74,8 +74,10 @@ type removal struct {
 // deleteAll deletes VidraResources, as one command does.
 func (r *run) deleteAll(ctx context.Context, all []string, alsoParts bool) {
 	mark, sole := cluster.Env.AuditMark(), map[string][]string{}
+	removable := r.inventories(ctx)
 	for o, w := range r.sole() {
-		if o != typed { // it may be deleted to be created again
+		others := slices.DeleteFunc(removable[o], func(owner string) bool { return owner == r.owner(w.owner) }) // they may delete it, too
+		if o != typed && len(others) == 0 {                                                                     // it may be deleted to be created again
 			sole[w.owner] = append(sole[w.owner], o)
 		}
 	}
@@ -88,6 +90,22 @@ func (r *run) deleteAll(ctx context.Context, all []string, alsoParts bool) {
 	for _, name := range all {
 		r.delete(ctx, name, alsoParts)
 	}
+}
+
+// inventories returns the names of the VidraResources with each object in their inventories, also of those that are being deleted.
+func (r *run) inventories(ctx context.Context) map[string][]string {
+	all, found := &v1alpha1.VidraResourceList{}, map[string][]string{}
+	require.NoError(r, admin.List(ctx, all))
+	for i := range all.Items {
+		for _, e := range all.Items[i].Status.ManagedResources {
+			for _, o := range wholePool {
+				if u := r.object(o, 0); u.GetKind() == e.Kind && u.GetNamespace() == e.Namespace && u.GetName() == e.Name {
+					found[o] = append(found[o], all.Items[i].Name)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // requireOrder requires of the deletions since the last call that operators delete the objects of a VidraResource after those of its dependents.
