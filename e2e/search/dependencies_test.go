@@ -71,24 +71,25 @@ type removal struct {
 	objects, before []string
 }
 
-// deleteAll deletes VidraResources, as one command does.
-func (r *run) deleteAll(ctx context.Context, all []string, alsoParts bool) {
+// deleteAll deletes the VidraResources of a step, as one command does.
+func (r *run) deleteAll(ctx context.Context, in step) {
 	mark, sole := cluster.Env.AuditMark(), map[string][]string{}
 	removable := r.inventories(ctx)
 	for o, w := range r.sole() {
-		others := slices.DeleteFunc(removable[o], func(owner string) bool { return owner == r.owner(w.owner) }) // they may delete it, too
-		if o != typed && len(others) == 0 {                                                                     // it may be deleted to be created again
+		// An object may be deleted by another VidraResource, and Secret/typed to be created again.
+		others := slices.DeleteFunc(removable[o], func(owner string) bool { return owner == r.owner(w.owner) })
+		if o != typed && len(others) == 0 {
 			sole[w.owner] = append(sole[w.owner], o)
 		}
 	}
-	for _, name := range all {
+	for _, name := range in.Delete {
 		on := r.owners[name].dependency()
-		if _, exists := r.owners[on]; exists && slices.Contains(all, on) && !r.reaches(on, name) {
+		if _, exists := r.owners[on]; exists && slices.Contains(in.Delete, on) && !r.reaches(on, name) {
 			r.removals = append(r.removals, removal{mark, name, sole[on], sole[name]})
 		}
 	}
-	for _, name := range all {
-		r.delete(ctx, name, alsoParts)
+	for _, name := range in.Delete {
+		r.delete(ctx, name, in)
 	}
 }
 

@@ -19,13 +19,17 @@ type step struct {
 	// Delete names VidraResources that are deleted, before those of Apply are written.
 	Delete []string `json:"delete,omitempty"`
 	// DeleteParts deletes their parts, too.
-	DeleteParts bool   `json:"deleteParts,omitempty"`
-	Apply       []spec `json:"apply,omitempty"`
-	Edit        []edit `json:"edit,omitempty"`
+	DeleteParts bool `json:"deleteParts,omitempty"`
+	// Midway is a change of the deleted VidraResources while they are being deleted: "suspend" suspends and resumes them, "orphan" has their objects stay.
+	Midway string `json:"midway,omitempty"`
+	Apply  []spec `json:"apply,omitempty"`
+	Edit   []edit `json:"edit,omitempty"`
 	// Kill is the kill of the operator before the step, and its start after it.
 	Kill bool `json:"kill,omitempty"`
 	// Rotate is a new key of digests meanwhile, beside the former ones.
 	Rotate bool `json:"rotate,omitempty"`
+	// Lose is the loss of all keys of digests meanwhile, which the plans of a batch share.
+	Lose bool `json:"lose,omitempty"`
 	// Settle lets the operator finish before the next step.
 	Settle bool `json:"settle,omitempty"`
 }
@@ -87,7 +91,7 @@ func plans(t *rapid.T) plan {
 	for i := range n {
 		s := step{Kill: i > 0 && rapid.IntRange(0, 11).Draw(t, "kill") == 0, Settle: rapid.IntRange(0, 2).Draw(t, "settle") > 0}
 		s.Rotate = s.Kill && rapid.Bool().Draw(t, "rotate")
-		kind := rapid.SampledFrom([]string{"apply", "apply", "move", "rename", "delete", "edit", "edit", "revision"}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{"apply", "apply", "move", "rename", "delete", "edit", "edit", "revision", "policy"}).Draw(t, "kind")
 		if len(wanted) == 0 {
 			kind = "apply"
 		}
@@ -131,7 +135,23 @@ func plans(t *rapid.T) plan {
 			objects := maps.Clone(wanted[from])
 			maps.Copy(objects, wanted[to])
 			s.Delete, s.Apply = []string{from}, []spec{{Name: to, Objects: objects, Suspend: rapid.IntRange(0, 2).Draw(t, "suspend") == 0}}
+		case "policy": // policies change in the middle of an apply and of removals
+			next := specs(t, rapid.SampledFrom(slices.Sorted(maps.Keys(last))).Draw(t, "name"))
+			next.Broken = ""
+			p.Steps = append(p.Steps, step{Apply: []spec{next}, Kill: s.Kill, Rotate: s.Rotate})
+			switch s.Kill, s.Rotate = false, false; rapid.SampledFrom([]string{"prune", "orphan", "suspend", "adopt"}).Draw(t, "policy") {
+			case "prune":
+				next.NoPrune = !next.NoPrune
+			case "orphan":
+				next.Orphan = !next.Orphan
+			case "suspend":
+				next.Suspend = !next.Suspend
+			case "adopt":
+				next.Adopt = map[bool]string{true: "", false: "Always"}[next.Adopt != ""]
+			}
+			s.Apply = []spec{next}
 		case "delete":
+			s.Midway = rapid.SampledFrom([]string{"", "", "suspend", "orphan"}).Draw(t, "midway")
 			s.Delete = []string{rapid.SampledFrom(slices.Sorted(maps.Keys(wanted))).Draw(t, "name")}
 			for _, name := range slices.Sorted(maps.Keys(last)) {
 				if last[name].dependency() == s.Delete[0] && name != s.Delete[0] && rapid.IntRange(0, 3).Draw(t, "dependent") > 0 {
@@ -169,6 +189,20 @@ func plans(t *rapid.T) plan {
 	}
 	return p
 }
+
+// losing returns the plan with a loss of all keys of digests at each kill, and without holds of revisions: which one is applied is unknown then.
+func (p plan) losing() plan {
+	for i := range p.Steps {
+		p.Steps[i].Lose, p.Steps[i].Rotate = p.Steps[i].Kill, false
+		for j, s := range p.Steps[i].Apply {
+			p.Steps[i].Apply[j] = s.with("revision.hold", nil).with("revision.to", nil)
+		}
+	}
+	return p
+}
+
+// loses reports whether all keys of digests are lost.
+func (p plan) loses() bool { return slices.ContainsFunc(p.Steps, func(s step) bool { return s.Lose }) }
 
 // specs generates the spec of one VidraResource.
 func specs(t *rapid.T, name string) spec {

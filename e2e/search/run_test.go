@@ -30,6 +30,7 @@ import (
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
 // patience bounds the wait for the end of the work of the operator after a step. Conflicts and refusals are retried with backoff.
@@ -82,6 +83,8 @@ type run struct {
 	// touched has the objects that users edited, held those with a finalizer of another controller, and owed the edits that histories must list.
 	touched, held map[string]bool
 	owed          map[string]owed
+	// keyless is whether plans of the batch lose the keys of digests: edits of objects whose digests are sealed may be overwritten then.
+	keyless bool
 	// slowed is whether the writes of operators are delayed: their events come before.
 	slowed bool
 	// settled has the objects that one VidraResource wanted alone when all was quiet.
@@ -164,6 +167,7 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 	}
 	ok := each(func(s *scene) {
 		s.run = newRun(ctx, &s.failing, logf)
+		s.keyless = slices.ContainsFunc(plans, plan.loses)
 		if s.Slow {
 			defer s.slow()()
 		}
@@ -241,6 +245,9 @@ func (r *run) slow() (end func()) {
 func (r *run) step(ctx context.Context, s step) {
 	r.note(ctx)
 	r.requireOrder(ctx)
+	if s.Lose { // before the kill: the next start makes another one
+		require.NoError(r, client.IgnoreNotFound(admin.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: seal.SecretName}})))
+	}
 	if s.Kill {
 		require.NoError(r, killOperators())
 		r.lost(ctx)
@@ -253,7 +260,7 @@ func (r *run) step(ctx context.Context, s step) {
 		clear(r.owed)
 		r.unexempt()
 	}
-	r.deleteAll(ctx, s.Delete, s.DeleteParts)
+	r.deleteAll(ctx, s)
 	for _, a := range s.Apply {
 		r.apply(ctx, a)
 	}
@@ -270,7 +277,7 @@ func (r *run) step(ctx context.Context, s step) {
 }
 
 // delete deletes a VidraResource, and perhaps its part, as one command does.
-func (r *run) delete(ctx context.Context, name string, alsoParts bool) {
+func (r *run) delete(ctx context.Context, name string, in step) {
 	s, exists := r.owners[name]
 	if !exists {
 		return
@@ -285,8 +292,17 @@ func (r *run) delete(ctx context.Context, name string, alsoParts bool) {
 	if s.Suspend { // the deletion of a suspended one waits, as documented
 		require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"suspend":false}}`)))
 	}
+	if in.Midway == "orphan" {
+		s.Orphan = true
+		require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"deletionPolicy":"Orphan"}}`)))
+	}
+	if in.Midway == "suspend" {
+		require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"suspend":true}}`)))
+		time.Sleep(rest)
+		require.NoError(r, client.IgnoreNotFound(cluster.MergePatch(v, `{"spec":{"suspend":false}}`)))
+	}
 	r.dropped(name, s, nil)
-	if s.Parts && alsoParts {
+	if s.Parts && in.DeleteParts {
 		part := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.far(), Name: "part-" + name}}
 		require.NoError(r, admin.Delete(ctx, part))
 	}
@@ -603,7 +619,8 @@ func (r *run) edit(ctx context.Context, e edit) {
 	}
 	// The one of two VidraResources that is refused may find the deletion first, and creates the object.
 	created := e.How == "delete" && disagree(r.wanted()[e.Object])
-	if wasInOrder && !created && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
+	sealed := slices.Contains([]string{"Secret", "Deployment"}, r.kindOf(e.Object))
+	if wasInOrder && !created && (!r.keyless || !sealed) && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
 		r.owed[e.Object] = owed{at, kills.Load()}
 	}
 }
@@ -844,7 +861,7 @@ func (r *run) end(ctx context.Context) {
 		}
 	}
 	r.requireOrder(ctx)
-	r.deleteAll(ctx, names, false)
+	r.deleteAll(ctx, step{Delete: names})
 	r.settle(ctx)
 	for _, name := range names {
 		v := &v1alpha1.VidraResource{ObjectMeta: metav1.ObjectMeta{Name: r.owner(name)}}

@@ -34,8 +34,12 @@ func TestTransitions(t *testing.T) {
 				batch = append(batch, plans(rt))
 			}
 		}
+		lose := rapid.IntRange(0, 2).Draw(rt, "lose") == 0
 		for i := range batch {
 			batch[i].Slow = rapid.IntRange(0, 2).Draw(rt, "slow") == 0
+			if lose {
+				batch[i] = batch[i].losing()
+			}
 		}
 		for _, p := range execute(t.Logf, batch) {
 			rt.Errorf("a promise is broken by the plan, beside %d others:\n%s", len(batch)-1, p)
@@ -62,4 +66,9 @@ func planCount(t *testing.T, short, long int) int {
 // TestPlans runs the plans that have found faults.
 func TestPlans(t *testing.T) {
 	require.Empty(t, execute(t.Logf, slices.Collect(maps.Values(scenarios(t, ".")))))
+}
+
+// TestLostKeys runs plans that lose the keys of digests, apart from those with revisions, whose digests have these keys.
+func TestLostKeys(t *testing.T) {
+	require.Empty(t, execute(t.Logf, slices.Collect(maps.Values(scenarios(t, "lost-keys")))))
 }
