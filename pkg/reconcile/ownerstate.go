@@ -27,11 +27,12 @@ import (
 // resolvable are the reasons of problems that end when the manifest is read.
 var resolvable = []string{v1alpha1.ReasonKindUnavailable, v1alpha1.ReasonOutOfScope, v1alpha1.ReasonProgressing}
 
-// adopt stores the manifest that was read. Objects that waited for their kind are attempted again.
+// adopt stores the manifest that was read. Objects that waited for their kind are attempted again. Refusals stay: while a kind is unserved, each retry reads
+// the manifest, and nothing that is refused would rest.
 func (s *ownerState) adopt(generation int64, objects []*desired.Object, waiting []desired.Unresolved) {
 	for o := range s.plan.Objects.All() {
 		if o.Problem != nil && slices.Contains(resolvable, o.Problem.Reason) {
-			o.EndProblem()
+			o.Problem = nil
 		}
 	}
 	s.plan.Objects.SetManifest(objects)

@@ -2,12 +2,14 @@ package reconcile
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -46,4 +48,23 @@ func TestReleaseIsAskedForOnce(t *testing.T) {
 	p.recorder().RecordFailure(apply.Result{Task: plan.Task{Object: d, Known: o}, Err: &owners.Conflict{Manager: "vidra/other", Leaving: true}})
 	require.True(t, l.Watching.Trigger.TakeCauses(trigger.Owner{}).Retry, "the read before a first apply may find the conflict")
 	require.Nil(t, o.Entry, "it stays out of the inventory")
+}
+
+// TestRefusalsOutlastReads: an object that its owner never releases rests, also while an unserved kind has the manifest read at each attempt.
+func TestRefusalsOutlastReads(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a"))
+	p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
+	defer p.state.lane.leave()
+	d := wanted.ConfigMap("page")
+	for attempt := 1; ; attempt++ {
+		require.Less(t, attempt, 10, "it is tried again without end")
+		p.state.adopt(1, []*desired.Object{d}, nil)
+		o := p.state.plan.Objects.ByID[d.ID]
+		require.Nil(t, o.Problem, "it is to be attempted")
+		p.recorder().RecordResult(apply.Result{Task: plan.Task{Object: d, Known: o}, Err: &owners.Conflict{Manager: "vidra/other", Leaving: true}})
+		if p.plan.Now = p.plan.Now.Add(5 * time.Second); !p.plan.Failed(plan.Ending{All: true}) {
+			break
+		}
+	}
 }

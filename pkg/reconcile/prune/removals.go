@@ -151,7 +151,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.err, done.disclosure)+a.advice(done))
 		return
 	case deleted, beingDeleted, blocked, stillThere:
-		if done.end == deleted {
+		if done.end != stillThere || o.Problem == nil { // a new manifest ends the problem that was read
 			o.EndProblem()
 		}
 		switch {
@@ -159,7 +159,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 			o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
 		case done.waitsFor != "":
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
-		case entry.State != v1alpha1.ObjectDeleting, o.Problem == nil: // otherwise the object was not read again
+		case o.Problem == nil: // otherwise the object was not read again
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}
 		entry.State = v1alpha1.ObjectDeleting

@@ -250,6 +250,14 @@ func TestRecordRemoval(t *testing.T) {
 			reason: "The problem before the start is unknown.", before: deleting, done: removal{end: stillThere},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
 		},
+		"UnreadAfterRead": {
+			reason: "It is read at the next attempt: its finalizers are unknown.", before: func(o *plan.Object) { deleting(o); o.Attempts.Refused = &plan.Refused{} }, done: removal{end: stillThere},
+			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
+		},
+		"ReadAfterFailure": {
+			reason: "The failure is over.", before: func(o *plan.Object) { deleting(o); failing(o) }, done: removal{end: beingDeleted, key: pageKey, waitsFor: "its finalizers (a)", version: "7"},
+			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted, and waits for its finalizers (a)"), refused: true},
+		},
 		"DeletedAfterFailure": {
 			reason: "The failure is over.", before: failing, done: removal{end: deleted},
 			want: want{state: v1alpha1.ObjectDeleting, problem: progress("is being deleted")},
@@ -593,6 +601,7 @@ func TestStillThereUnread(t *testing.T) {
 	a := remover(page)
 	o := a.Plan.State.Objects.ByID[page]
 	o.Entry.State, o.Attempts.Refused = v1alpha1.ObjectDeleting, &plan.Refused{}
+	o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for its finalizers (a)")
 	a.Applier.Settings.Watched, a.Plan.Env.Watches = true, watched{found: true, synced: true}
 	a.Prune(t.Context(), []object.Identity{page})
 	require.True(t, o.In(v1alpha1.ObjectDeleting))
