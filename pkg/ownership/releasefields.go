@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SetBy adds to a selection the fields of an applied configuration that other managers own in obj, as far as within has them for the manager. The keys
+// SetBy adds to a selection the fields of an applied configuration that other managers own in obj, as far as within has them for the manager, in any of its selections. The keys
 // that identify an item of a list are left out. whole is the object after an apply of the configuration by manager: it has the keys with defaults that
 // items of the configuration leave out.
-func (s *Selection) SetBy(obj *unstructured.Unstructured, within map[string]*Selection, configuration map[string]any, whole *unstructured.Unstructured, manager string) {
+func (s *Selection) SetBy(obj *unstructured.Unstructured, within map[string][]*Selection, configuration map[string]any, whole *unstructured.Unstructured, manager string) {
 	ours := applied(whole, manager)
 	for r := range records(obj) {
-		if among := within[r.text("manager")]; among != nil {
+		if among := within[r.text("manager")]; len(among) > 0 {
 			s.addSet(r.fields(), ours, among, &node{live: configuration}, nil)
 		}
 	}
@@ -24,17 +24,17 @@ func (s *Selection) SetBy(obj *unstructured.Unstructured, within map[string]*Sel
 
 // addSet adds the leaves of fields that configuration and within have. ours are its own fields. keys are the names of the fields that identify it
 // in its list.
-func (s *Selection) addSet(fields, ours fieldsV1, within *Selection, configuration *node, keys []string) {
+func (s *Selection) addSet(fields, ours fieldsV1, within []*Selection, configuration *node, keys []string) {
 	for key := range fields {
 		below, isOurs := ours[key].(map[string]any)
 		child, token, found := configuration.configuredKey(key, isOurs)
 		if !found || slices.Contains(keys, token) {
 			continue
 		}
-		among := within.part(token)
-		if sub, _ := fields[key].(map[string]any); among != nil && len(sub) > 0 {
+		among := partsOf(within, token)
+		if sub, _ := fields[key].(map[string]any); len(among) > 0 && len(sub) > 0 {
 			s.at(token).addSet(sub, below, among, child, keysOf(key))
-		} else if among != nil && among.whole {
+		} else if len(among) > 0 && among[0].whole {
 			s.Add(token)
 		}
 	}

@@ -78,9 +78,9 @@ func TestReleaseFieldsOfOthers(t *testing.T) {
 
 // setBy returns the paths of all fields of a configuration that managers own in obj.
 func setBy(obj *unstructured.Unstructured, managers []string, configuration map[string]any, whole *unstructured.Unstructured) [][]string {
-	all, within := &Selection{}, map[string]*Selection{}
+	all, within := &Selection{}, map[string][]*Selection{}
 	for _, name := range managers {
-		within[name] = &Selection{whole: true}
+		within[name] = []*Selection{{whole: true}}
 	}
 	all.SetBy(obj, within, configuration, whole, manager)
 	return all.paths(nil)
@@ -122,17 +122,24 @@ func TestSetByWithin(t *testing.T) {
 	configuration := object(t, `{"apiVersion":"v1","kind":"Widget","spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"side"},{"name":"web","image":"web:1"}]}}}}`).Object
 	obj := widget(t, `"spec":{}`, ours(fields), theirs("one", fields), theirs("two", `{"f:spec":{"f:replicas":{}}}`))
 	for name, tt := range map[string]struct {
-		within []string
+		within [][]string
 		want   [][]string
 	}{
-		"Above": {[]string{"spec", "template"}, [][]string{{"spec", "template", "spec", "containers", "1", "image"}}},
-		"Field": {[]string{"spec", "template", "spec", "containers", "1", "image"}, [][]string{{"spec", "template", "spec", "containers", "1", "image"}}},
-		"Below": {[]string{"spec", "replicas", "x"}, nil},
-		"Other": {[]string{"spec", "template", "spec", "containers", "0"}, nil},
+		"Above":         {[][]string{{"spec", "template"}}, [][]string{{"spec", "template", "spec", "containers", "1", "image"}}},
+		"Field":         {[][]string{{"spec", "template", "spec", "containers", "1", "image"}}, [][]string{{"spec", "template", "spec", "containers", "1", "image"}}},
+		"Below":         {[][]string{{"spec", "replicas", "x"}}, nil},
+		"Other":         {[][]string{{"spec", "template", "spec", "containers", "0"}}, nil},
+		"BelowAndField": {[][]string{{"spec", "replicas", "x"}, {"spec", "replicas"}, {"spec", "template", "none"}}, [][]string{{"spec", "replicas"}}},
+		"TwoParts":      {[][]string{{"spec", "template", "none"}, {"spec", "template", "spec"}, {"spec", "replicas"}}, [][]string{{"spec", "replicas"}, {"spec", "template", "spec", "containers", "1", "image"}}},
+		"All":           {[][]string{{"spec", "none"}, nil}, [][]string{{"spec", "replicas"}, {"spec", "template", "spec", "containers", "1", "image"}}},
 	} {
-		all, within := &Selection{}, &Selection{}
-		within.Add(tt.within...)
-		all.SetBy(obj, map[string]*Selection{"one": within}, configuration, obj, manager)
+		all, within := &Selection{}, map[string][]*Selection{}
+		for _, path := range tt.within {
+			one := &Selection{}
+			one.Add(path...)
+			within["one"] = append(within["one"], one)
+		}
+		all.SetBy(obj, within, configuration, obj, manager)
 		require.Equal(t, tt.want, all.paths(nil), name)
 	}
 }

@@ -30,12 +30,19 @@ func (s *Selection) at(token string) *Selection {
 	return s.parts[token]
 }
 
-// part returns the selection in a field or item; nil if it has none.
-func (s *Selection) part(token string) *Selection {
-	if s.whole {
-		return s
+// partsOf returns the selections in a field or item; one alone if it has all of it.
+func partsOf(all []*Selection, token string) (parts []*Selection) {
+	for _, s := range all {
+		switch part := s.parts[token]; {
+		case s.whole:
+			return []*Selection{s}
+		case part != nil && part.whole:
+			return []*Selection{part}
+		case part != nil:
+			parts = append(parts, part)
+		}
 	}
-	return s.parts[token]
+	return parts
 }
 
 // Remove removes the selected parts from a configuration. Maps and lists that are empty then stay.

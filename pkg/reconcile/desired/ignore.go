@@ -251,22 +251,21 @@ func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured,
 	}
 	reduced, manager := runtime.DeepCopyJSON(full), by.Manager
 	cut := ownership.Wholes(whole, manager, full)
-	add := func(paths [][]string, to *ownership.Selection) {
+	selectionOf := func(paths [][]string) *ownership.Selection {
+		selected := &ownership.Selection{}
 		for _, path := range paths {
-			to.Add(cut(path)...)
+			selected.Add(cut(path)...)
 		}
+		return selected
 	}
-	ignored, managed := &ownership.Selection{}, map[string]*ownership.Selection{}
-	add(ign.Paths, ignored)
+	ignored, managed := selectionOf(ign.Paths), map[string][]*ownership.Selection{}
 	for _, m := range ign.managed {
+		within := selectionOf(m.paths)
+		if len(m.paths) == 0 {
+			within.Add()
+		}
 		for _, name := range m.managers {
-			if managed[name] == nil {
-				managed[name] = &ownership.Selection{}
-			}
-			if len(m.paths) == 0 {
-				managed[name].Add()
-			}
-			add(m.paths, managed[name])
+			managed[name] = append(managed[name], within)
 		}
 	}
 	ignored.SetBy(live, managed, full, whole, manager)

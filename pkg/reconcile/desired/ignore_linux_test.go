@@ -65,6 +65,38 @@ func TestWithoutLongPaths(t *testing.T) {
 	}
 }
 
+// TestWithoutManyManagers has a rule with as many managers as a rule may have, for long paths that share no names: the managers share one tree.
+func TestWithoutManyManagers(t *testing.T) {
+	const fields, levels, managers = 100, 240, 64
+	value, names := map[string]any{}, make([]string, managers)
+	var paths [][]string
+	for i := range fields {
+		name, at := fmt.Sprintf("key%d", i), map[string]any{"a": "x"}
+		for range levels - 1 {
+			at = map[string]any{"a": at}
+		}
+		value[name], paths = at, append(paths, append([]string{name}, slices.Repeat([]string{"a"}, levels)...))
+	}
+	for i := range names {
+		names[i] = fmt.Sprintf("tuner%d", i)
+	}
+	body, err := json.Marshal(value)
+	require.NoError(t, err)
+	live := &unstructured.Unstructured{Object: value}
+	allocated := func(managers []string) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		ign := Ignored{managed: []managedPaths{{paths: paths, managers: managers}}}
+		_, _, err := ign.Without(body, live, live, object.SignatureOf("", "web"))
+		require.NoError(t, err)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	one, all := allocated(names[:1]), allocated(names)
+	t.Logf("for %d bytes: %d bytes with a manager, %d with %d", len(body), one, all, managers)
+	require.Less(t, all, 2*one)
+}
+
 // TestMemoryOfIgnoreRules: the ignored fields that are kept with an object take a small multiple of its size, or share the memory of the rules.
 func TestMemoryOfIgnoreRules(t *testing.T) {
 	const levels, objects = 240, 16
