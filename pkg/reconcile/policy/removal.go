@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -107,6 +108,7 @@ func Keep(reason Reason, note string) Removal {
 // Wait is the decision to decide later: text is for users, with the cause as its last part, and until is the latest end; zero if an event or a
 // retry ends it.
 func Wait(reason Reason, text, cause string, until time.Time) Removal {
+	cause = display.ErrorText(cause)
 	return Removal{verdict: wait, Reason: reason, Text: text + cause, Cause: cause, Until: until}
 }
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -292,7 +294,13 @@ func TestDecide(t *testing.T) {
 		"NeededMoved":     {reason: "Another VidraResource takes the container.", of: Departure{Live: namespace(), Owned: true, MoveEnds: now, Members: neededPage}, facts: facts{receivers: receiverOf(nil), may: true}, want: keeps, why: Moved, asked: asked("receiver", "rights of bank")},
 		"NeededOrphaned":  {reason: "spec.prune is false.", of: Departure{Live: namespace(), Owned: true, Orphans: true, Members: neededPage}, want: keeps, why: Orphaned, asked: []string{"stale"}},
 		"ContentsUnknown": {reason: "A kind cannot be listed.", of: Departure{Live: namespace(), Owned: true}, facts: facts{insideErr: down}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents")},
-		"ContentsInPart":  {reason: "The kept objects do not count while others are unknown.", of: Departure{Live: namespace(), Owned: true}, facts: facts{insideErr: down, inside: insideOf("", map[string]string{v1alpha1.KeepAnnotation: "true"})}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents")},
+		"ContentsQuoted": {
+			reason: "The list of a kind has no kind, and the client quotes it.", of: Departure{Live: namespace(), Owned: true},
+			facts: facts{insideErr: fmt.Errorf("list secrets: %w", runtime.NewMissingKindErr(`{"items":[{"data":{"password":"hunter2"}}]}`))}, want: waits, why: ContentsUnknown,
+			cause: "list secrets: Object 'Kind' is missing in an answer of the API server",
+			text:  "is not removed before all is known that it holds: list secrets: Object 'Kind' is missing in an answer of the API server", asked: asked("receiver", "contents"),
+		},
+		"ContentsInPart": {reason: "The kept objects do not count while others are unknown.", of: Departure{Live: namespace(), Owned: true}, facts: facts{insideErr: down, inside: insideOf("", map[string]string{v1alpha1.KeepAnnotation: "true"})}, want: waits, why: ContentsUnknown, cause: "down", text: "is not removed before all is known that it holds: down", asked: asked("receiver", "contents")},
 		"ContentsKept": {
 			reason: "An unmanaged object in it has the annotation keep.", of: Departure{Live: namespace(), Owned: true}, facts: facts{inside: insideOf("", map[string]string{v1alpha1.KeepAnnotation: "true"})}, want: keeps, why: HoldsKept,
 			text: "it holds ConfigMap shop/mine with the annotation keep", cause: "holds ConfigMap shop/mine with the annotation keep", asked: asked("receiver", "contents"),
