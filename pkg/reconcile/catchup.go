@@ -17,6 +17,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
@@ -76,7 +77,7 @@ func (is listedVersion) isOf(vr *v1alpha1.VidraResource) bool {
 // the LIST of VidraResources fails.
 func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr *v1alpha1.VidraResource) (bool, error) {
 	if _, err, _ := c.listing.Do("", func() (any, error) { return nil, c.list(ctx, of) }); err != nil {
-		return false, fmt.Errorf("list the VidraResources, as the cache may be behind the API server: %w", err)
+		return false, fmt.Errorf("list the VidraResources, as the cache may be behind the API server: %w", object.WithoutValues(err, ownership.Disclosure{}))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,13 +42,13 @@ func TestCatchUp(t *testing.T) {
 		lists++
 		if failures > 0 {
 			failures--
-			return true, nil, errors.New("away")
+			return true, nil, runtime.NewMissingKindErr(`{"items":[{"spec":{"manifest":"hunter2"}}]}`)
 		}
 		return true, listed, nil
 	})
 	caughtUp, resource := &catchUp{}, fake.Resource(v1alpha1.Resource)
 	_, err := caughtUp.reached(t.Context(), resource, &v1alpha1.VidraResource{})
-	require.ErrorContains(t, err, "away")
+	require.EqualError(t, err, "list the VidraResources, as the cache may be behind the API server: Object 'Kind' is missing in an answer of the API server", "the log has it")
 
 	cases := map[string]struct {
 		reason string
