@@ -238,7 +238,7 @@ type groupInterest struct {
 func (c *clusterWatches) checkGroup(group string) {
 	want := c.interestIn(group)
 	c.client.Invalidate(group)
-	again := len(want.pending) > 0
+	again := len(want.pending) > 0 && !want.undefined
 	for _, w := range want.pending {
 		w.probeNow()
 	}
@@ -254,12 +254,12 @@ func (c *clusterWatches) checkGroup(group string) {
 	}
 	for _, kind := range want.kinds {
 		if served, err := c.client.ServesKind(c.ctx, kind.GVK); err != nil || !served {
-			again = true
+			again = again || !want.undefined
 			continue
 		}
 		c.notifyServed(kind)
 	}
-	if again && !want.undefined && c.groups.NumRequeues(group) < maxRechecks {
+	if again && c.groups.NumRequeues(group) < maxRechecks {
 		c.groups.AddRateLimited(group)
 		return
 	}

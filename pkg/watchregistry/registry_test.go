@@ -2,6 +2,7 @@ package watchregistry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -332,4 +333,25 @@ func TestAnswerWithoutAKind(t *testing.T) {
 	defer r.mu.Unlock()
 	w.transitionLocked(failed, ReasonUnavailable, fmt.Errorf("failed to list: %w", err))
 	require.Equal(t, "failed to list: Object 'Kind' is missing in an answer of the API server", w.shown.message)
+}
+
+// silentCluster is a cluster whose discovery fails.
+type silentCluster struct{ emptyCluster }
+
+func (*silentCluster) ServesResource(context.Context, schema.GroupVersionResource) (bool, error) {
+	return false, errors.New("unavailable")
+}
+
+// TestGroupWithoutAnAnswer: discovery fails for a moment after the end of an APIService, and the watch of its kind stays open, so that only further checks
+// notice that the kind is gone.
+func TestGroupWithoutAnAnswer(t *testing.T) {
+	r := newTestRegistry(t, Options{})
+	c := newClusterWatches(r, "", &silentCluster{})
+	c.noticing.Store(int32(len(c.backoffs)))
+	w := newWatch(r, configMapsV1, c)
+	w.current = &informerRun{}
+	r.watches[configMapsV1] = w
+	c.checkGroup("")
+	require.Equal(t, 1, c.groups.NumRequeues(""))
+	delete(r.watches, configMapsV1)
 }
