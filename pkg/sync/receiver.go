@@ -93,6 +93,8 @@ type received struct {
 	seen map[string]time.Time
 	// branches are those whose InfrahubSyncs are to be synced; the empty one means all.
 	branches map[string]bool
+	// ended is whether the Receiver requests no more syncs. Its endpoint is open for longer.
+	ended bool
 }
 
 // Complete sets the parts of a new Receiver that its user leaves out, and returns it.
@@ -162,6 +164,9 @@ func (r *Receiver) accept(id string, body []byte) (outcome string, status int) {
 	}
 	r.received.mu.Lock()
 	defer r.received.mu.Unlock()
+	if r.received.ended {
+		return webhookFailed, http.StatusServiceUnavailable
+	}
 	now := r.Now()
 	if _, known := r.received.seen[id]; known {
 		return webhookReplayed, http.StatusNoContent // a sender that got no answer sends it again
@@ -241,6 +246,11 @@ func signed(keys [][]byte, id, at string, body []byte, headers []string) bool {
 // Start implements manager.Runnable: it requests the syncs of the noted branches until ctx ends, also after a short outage of the API server. A further
 // webhook does not wait for the next attempt.
 func (r *Receiver) Start(ctx context.Context) error {
+	defer func() {
+		r.received.mu.Lock()
+		defer r.received.mu.Unlock()
+		r.received.ended = true
+	}()
 	gap := rate.NewLimiter(rate.Every(requestGap), 1)
 	branches, failed := map[string]bool{}, map[string]bool{}
 	backoff, again := webhookBackoff, (<-chan time.Time)(nil)

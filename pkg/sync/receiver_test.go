@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -47,6 +48,19 @@ func send(t *testing.T, r *Receiver, id, fields string) {
 	t.Helper()
 	_, status := r.accept(id, []byte(`{"event":"infrahub.artifact.updated"`+fields+`}`))
 	require.Less(t, status, 300)
+}
+
+// TestWebhookAtTheEnd: the endpoint of webhooks is open until the reconciles of the process have ended. A webhook after the last request for syncs is
+// refused, so that its sender knows of the loss.
+func TestWebhookAtTheEnd(t *testing.T) {
+	t.Parallel()
+	r := (&Receiver{Metrics: NewMetrics(), Log: logr.Discard()}).Complete()
+	send(t, r, "1", "") // before its start
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, r.Start(ctx))
+	_, status := r.accept("2", []byte(`{"event":"infrahub.artifact.updated"}`))
+	require.Equal(t, http.StatusServiceUnavailable, status)
 }
 
 // TestWebhookDuringAnOutage: a webhook was answered before its request for syncs, and its sender does not send it again. So the request outlives a short
