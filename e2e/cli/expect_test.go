@@ -266,5 +266,18 @@ func TestDrillIsUndone(t *testing.T) {
 	lost := vidraAs(t, kubeconfig, "drill", "undone")
 	require.Equal(t, 2, lost.code, lost.stderr)
 	undone(t, version)
+
+	webhook := serveKubeconfig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(statusOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, "failed calling webhook")))
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}), "webhook")
+	failing := vidraAs(t, webhook, "expect", "healed", "cm/sentinel", "-n", "undone", "--within", "300ms")
+	require.Equal(t, 1, failing.code, failing.stderr)
+	require.Contains(t, failing.stderr, "the API server refuses an apply: ")
 	start() // it removes the object; the control plane ends it
 }

@@ -181,7 +181,7 @@ func differenceIn(ctx context.Context, keepers []*keeper, live *unstructured.Uns
 	for _, k := range keepers {
 		changes, err := k.runner.Changes(ctx, k.object, live)
 		switch {
-		case err != nil && !refuses(err):
+		case err != nil && !isAnswer(err):
 			return d, fmt.Errorf("dry run of %s: %w", k.object.ID, err)
 		case err != nil:
 			d.refused = object.Explain(err, k.object.GVK, k.object.ID, k.runner.Disclosure(k.object, live)).Message

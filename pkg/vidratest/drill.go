@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -127,6 +128,12 @@ func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, withi
 		report.Reported = time.Since(begin)
 	}
 	return report, err
+}
+
+// refuses reports whether an error is a refusal of a write. After a failure of the API server or of a proxy, the write may have been carried out.
+func refuses(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
 // setAnnotation changes the value of an annotation, if it is the expected one.

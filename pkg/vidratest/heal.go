@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -276,8 +275,8 @@ func objectIn(event watch.Event, open bool) (*unstructured.Unstructured, error) 
 	return live, nil
 }
 
-// refuses reports whether an error is a refusal of the API server. After a failure of it or of a proxy, the write may have been carried out.
-func refuses(err error) bool {
+// isAnswer reports whether an error is an answer of the API server.
+func isAnswer(err error) bool {
 	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
+	return errors.As(err, &status)
 }
