@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,12 +19,15 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// interruptedAt runs the command line and sends it a signal at a write, which gets no answer: the one for which hangs is true.
+// interruptedAt runs the command line and sends it a signal at a write, which gets no answer: the one for which hangs is true. A creation is carried out.
 func interruptedAt(t *testing.T, hangs func(r *http.Request) bool, args ...string) answer {
 	t.Helper()
 	reached, forward := make(chan struct{}, 1), reverseProxy(t, nil)
 	kubeconfig := serveKubeconfig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "" && hangs(r) {
+			if r.Method == http.MethodPost {
+				forward.ServeHTTP(httptest.NewRecorder(), r)
+			}
 			_, _ = io.Copy(io.Discard, r.Body) // the server notices the end of the connection only then
 			reached <- struct{}{}
 			<-r.Context().Done()
@@ -55,7 +59,12 @@ func TestCreateInterrupted(t *testing.T) {
 	args := []string{"create", ns, "-n", ns, "-f", file}
 
 	a := interruptedAt(t, at(http.MethodPost, "/secrets"), args...)
-	require.Equal(t, answer{code: 130, stderr: "vidra: interrupted\n"}, a)
+	require.Equal(t, 130, a.code)
+	secrets := &corev1.SecretList{}
+	require.NoError(t, admin.List(t.Context(), secrets, client.InNamespace(ns), client.HasLabels{v1alpha1.PartOfLabel}))
+	require.Equal(t, 1, len(secrets.Items)) //nolint:testifylint // their texts are long
+	require.Contains(t, a.stderr, "vidra: interrupted: create Secret create-interrupted/")
+	require.Contains(t, a.stderr, ": Secret create-interrupted/"+secrets.Items[0].Name+" may be written: run the command again to finish\n")
 	configMaps := &corev1.ConfigMapList{}
 	require.NoError(t, admin.List(t.Context(), configMaps, client.InNamespace(ns), client.HasLabels{v1alpha1.PartOfLabel}))
 	require.Zero(t, len(configMaps.Items)) //nolint:testifylint // their texts are long

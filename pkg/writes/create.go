@@ -497,7 +497,7 @@ func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, al
 	vr := p.VidraResource
 	if p.Changed {
 		if vr, err = c.applyAsRead(ctx, p); err != nil {
-			if status := apierrors.APIStatus(nil); errors.Is(err, errChanged) || errors.As(err, &status) && status.Status().Code < 500 {
+			if errors.Is(err, errChanged) || refused(err) {
 				return nil, c.discard(ctx, made, err)
 			}
 			return nil, fmt.Errorf("%w: VidraResource %s and its parts may be written: %w", err, p.VidraResource.Name, ErrUnfinished)
