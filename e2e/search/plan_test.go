@@ -30,6 +30,8 @@ type step struct {
 	Rotate bool `json:"rotate,omitempty"`
 	// Lose is the loss of all keys of digests meanwhile, which the plans of a batch share.
 	Lose bool `json:"lose,omitempty"`
+	// Kind deletes the kind of Thing/custom after the other changes, and creates it again. It is the kind of all runs.
+	Kind bool `json:"kind,omitempty"`
 	// Settle lets the operator finish before the next step.
 	Settle bool `json:"settle,omitempty"`
 }

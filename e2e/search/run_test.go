@@ -268,12 +268,28 @@ func (r *run) step(ctx context.Context, s step) {
 	for _, e := range s.Edit {
 		r.edit(ctx, e)
 	}
+	if s.Kind {
+		r.replaceKind(ctx)
+	}
 	if s.Kill {
 		require.NoError(r, startOperators(ctx))
 	}
 	if s.Settle {
 		r.settle(ctx)
 	}
+}
+
+// replaceKind deletes the kind of Thing/custom with its objects, and creates it again.
+func (r *run) replaceKind(ctx context.Context) {
+	crd := testenv.CRD("search")
+	delete(r.uids, "Thing/custom")
+	r.touched["Thing/custom"] = true
+	require.NoError(r, admin.Delete(ctx, crd))
+	require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, patience, true, func(ctx context.Context) (bool, error) {
+		r.releaseHeld(ctx)
+		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(crd), crd)), nil
+	}), "the kind is gone")
+	require.NoError(r, admin.Create(ctx, testenv.CRD("search")))
 }
 
 // delete deletes a VidraResource, and perhaps its part, as one command does.

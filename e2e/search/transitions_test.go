@@ -68,6 +68,13 @@ func TestPlans(t *testing.T) {
 	require.Empty(t, execute(t.Logf, slices.Collect(maps.Values(scenarios(t, ".")))))
 }
 
+// TestKindReturns runs plans that delete a kind in the middle of applies and removals, one by one.
+func TestKindReturns(t *testing.T) {
+	for name, p := range scenarios(t, "kinds") {
+		t.Run(name, func(t *testing.T) { require.Empty(t, execute(t.Logf, []plan{p})) })
+	}
+}
+
 // TestLostKeys runs plans that lose the keys of digests, apart from those with revisions, whose digests have these keys.
 func TestLostKeys(t *testing.T) {
 	require.Empty(t, execute(t.Logf, slices.Collect(maps.Values(scenarios(t, "lost-keys")))))
