@@ -29,7 +29,6 @@ func follows(before, after *v1alpha1.VidraResource) bool {
 	if after.UID != before.UID || after.Generation < before.Generation || cluster.Older(after.ResourceVersion, before.ResourceVersion) {
 		return false
 	}
-	blocks := func(vr *v1alpha1.VidraResource) bool { return vr.Spec.UnmanagedContents == v1alpha1.UnmanagedBlock }
 	return after.Generation > before.Generation || after.Spec.Manifest == before.Spec.Manifest && slices.Equal(source.KeysOf(after), source.KeysOf(before)) &&
-		after.Orphans() == before.Orphans() && after.Spec.Suspend == before.Spec.Suspend && blocks(after) == blocks(before)
+		after.Orphans() == before.Orphans() && after.Spec.Suspend == before.Spec.Suspend && after.Spec.UnmanagedContents.Blocks() == before.Spec.UnmanagedContents.Blocks()
 }

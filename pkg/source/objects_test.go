@@ -38,3 +38,16 @@ func TestTextOfAProxy(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownKind: a kind of a later version cannot be read, as after a rollback of the operator.
+func TestUnknownKind(t *testing.T) {
+	t.Parallel()
+	kinds, key := Objects(nil), Key{Kind: "S3Object", Namespace: "shop", Name: "parts"}
+	_, resource := kinds.Resource(t.Context(), key.Kind)
+	_, fetched := kinds.Fetch(t.Context(), Request{Key: key})
+	_, latest := kinds.Latest(t.Context(), nil, key)
+	for _, err := range []error{resource, fetched, latest} {
+		require.ErrorContains(t, err, "this version of Vidra does not know the kind S3Object")
+	}
+	require.False(t, kinds.Serves(t.Context(), key.Kind))
+}

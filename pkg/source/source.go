@@ -81,27 +81,30 @@ type Kinds map[string]Source
 
 // Serves reports whether the API server serves a kind, as far as is known.
 func (k Kinds) Serves(ctx context.Context, kind string) bool {
-	if k[kind] == nil {
-		return false
-	}
-	_, err := k[kind].Resource(ctx)
+	_, err := k.Resource(ctx, kind)
 	return err == nil
+}
+
+// Resource returns the resource of one of the kinds.
+func (k Kinds) Resource(ctx context.Context, kind string) (schema.GroupVersionResource, error) {
+	if k[kind] == nil {
+		return schema.GroupVersionResource{}, Absent(fmt.Errorf("this version of Vidra does not know the kind %s", kind))
+	}
+	return k[kind].Resource(ctx)
 }
 
 // Fetch reads an object of one of the kinds.
 func (k Kinds) Fetch(ctx context.Context, r Request) (*Content, error) {
 	if k[r.Key.Kind] == nil {
-		return nil, Absent(fmt.Errorf("the kind %s cannot be read here", r.Key.Kind))
+		_, err := k.Resource(ctx, r.Key.Kind)
+		return nil, err
 	}
 	return k[r.Key.Kind].Fetch(ctx, r)
 }
 
 // Latest returns the revision of an object of one of the kinds as the API server has it, empty if the object is absent.
 func (k Kinds) Latest(ctx context.Context, client dynamic.Interface, key Key) (string, error) {
-	if k[key.Kind] == nil {
-		return "", Absent(fmt.Errorf("the kind %s cannot be read here", key.Kind))
-	}
-	gvr, err := k[key.Kind].Resource(ctx)
+	gvr, err := k.Resource(ctx, key.Kind)
 	if err != nil {
 		return "", err
 	}

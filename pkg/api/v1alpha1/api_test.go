@@ -63,3 +63,16 @@ func TestDefaults(t *testing.T) {
 	require.False(t, vr.WatchesEvents())
 	require.Equal(t, time.Minute, vr.ResyncInterval(time.Hour))
 }
+
+// TestUnknownPolicies: a policy of a later version permits no deletion, as after a rollback of the operator.
+func TestUnknownPolicies(t *testing.T) {
+	deleted := func(policy DeletionPolicy) bool {
+		vr := &VidraResource{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}}}
+		vr.Spec.DeletionPolicy = policy
+		return !vr.Orphans()
+	}
+	require.True(t, deleted(""))
+	require.True(t, deleted(DeletionDelete))
+	require.False(t, deleted(DeletionOrphan))
+	require.False(t, deleted("Archive"), "another version knows it")
+}

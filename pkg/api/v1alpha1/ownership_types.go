@@ -80,10 +80,10 @@ const (
 func (v *VidraResource) AdoptPolicy() AdoptPolicy { return cmp.Or(v.Spec.Adopt, AdoptIfIdentical) }
 
 // Orphans reports whether objects that are to be removed are left in place: those that left
-// the manifest, or all of them while the VidraResource is being deleted.
+// the manifest, or all of them while the VidraResource is being deleted. A policy that only another version knows permits no deletion.
 func (v *VidraResource) Orphans() bool {
 	if !v.DeletionTimestamp.IsZero() {
-		return v.Spec.DeletionPolicy == DeletionOrphan
+		return cmp.Or(v.Spec.DeletionPolicy, DeletionDelete) != DeletionDelete
 	}
 	return !ptr.Deref(v.Spec.Prune, true)
 }

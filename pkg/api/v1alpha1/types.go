@@ -249,6 +249,9 @@ const (
 	UnmanagedBlock UnmanagedContents = "Block"
 )
 
+// Blocks reports whether unmanaged objects keep their Namespace or CustomResourceDefinition, also by a value that only another version knows.
+func (u UnmanagedContents) Blocks() bool { return cmp.Or(u, UnmanagedDelete) != UnmanagedDelete }
+
 // ManifestSource is a part of a manifest: one key of a ConfigMap or Secret, or one path of the artifact of a source of Flux.
 //
 // +kubebuilder:validation:XValidation:rule=`(self.kind in ["ConfigMap", "Secret"]) == has(self.key)`,message="a ConfigMap or Secret needs key, and the other kinds have none"

@@ -66,7 +66,7 @@ func (r *Reader) Gather(ctx context.Context, owner trigger.Owner, vr *v1alpha1.V
 	}
 	reads := access.Subject{Cluster: r.Local.Name(), User: user}
 	reading := reading{kinds: r.Sources.Kinds, client: client, scope: r.Scope, refused: func(err error, key source.Key) {
-		gvr, unknown := r.Sources.Kinds[key.Kind].Resource(ctx)
+		gvr, unknown := r.Sources.Kinds.Resource(ctx, key.Kind)
 		if unknown != nil {
 			return
 		}

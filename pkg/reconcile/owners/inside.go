@@ -128,8 +128,8 @@ func (i Inside) Blocked(unmanaged v1alpha1.UnmanagedContents) *Occupied {
 	switch {
 	case i.Owned.Count > 0:
 		return i.Owned.occupy("it holds " + i.Owned.String())
-	case unmanaged == v1alpha1.UnmanagedBlock && i.Unmanaged.Count > 0:
-		return i.Unmanaged.occupy(fmt.Sprintf("it holds %d unmanaged objects, and spec.unmanagedContents is Block: %s", i.Unmanaged.Count, i.Unmanaged))
+	case unmanaged.Blocks() && i.Unmanaged.Count > 0:
+		return i.Unmanaged.occupy(fmt.Sprintf("it holds %d unmanaged objects, and spec.unmanagedContents is %s: %s", i.Unmanaged.Count, unmanaged, i.Unmanaged))
 	}
 	return nil
 }

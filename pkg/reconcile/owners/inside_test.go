@@ -103,6 +103,7 @@ func TestBlockedNamesObjects(t *testing.T) {
 	}
 	require.EqualError(t, inside.Blocked(v1alpha1.UnmanagedBlock), "it holds 3 unmanaged objects, and spec.unmanagedContents is Block: ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c")
 	require.Equal(t, "a", inside.Blocked(v1alpha1.UnmanagedBlock).Object.Name)
+	require.ErrorContains(t, inside.Blocked("Snapshot"), "spec.unmanagedContents is Snapshot", "another version knows it")
 	add(&inside.Unmanaged, "d", "")
 	require.Equal(t, "ConfigMap shop/a, ConfigMap shop/b, ConfigMap shop/c and 1 more", inside.Unmanaged.String())
 	add(&inside.Owned, "e", " of VidraResource b")

@@ -86,16 +86,13 @@ func OfSuspend(vr *v1alpha1.VidraResource) Decision {
 	return Revert
 }
 
-// OfMode is the decision of spec.drift.mode.
+// OfMode is the decision of spec.drift.mode. A mode that only another version knows reverts nothing.
 func OfMode(vr *v1alpha1.VidraResource) Decision {
-	switch vr.DriftMode() {
-	case v1alpha1.DriftWarn:
-		return Leave(Mode, "spec.drift.mode is Warn", time.Time{})
-	case v1alpha1.DriftIgnore:
-		return Leave(Mode, "spec.drift.mode is Ignore", time.Time{}).silently(true)
-	case v1alpha1.DriftCorrect:
+	mode := vr.DriftMode()
+	if mode == v1alpha1.DriftCorrect {
+		return Revert
 	}
-	return Revert
+	return Leave(Mode, "spec.drift.mode is "+string(mode), time.Time{}).silently(mode == v1alpha1.DriftIgnore)
 }
 
 // OfBreakGlass is the decision of the break-glass annotations that answer is about, or nil. longest is the present maximum,

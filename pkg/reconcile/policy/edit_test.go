@@ -41,6 +41,8 @@ func TestEdits(t *testing.T) {
 		"Warn":         {"It is reported.", OfMode(vr(v1alpha1.DriftWarn, false)), Leave(Mode, "spec.drift.mode is Warn", time.Time{})},
 		"Ignore":       {"It is not even reported.", OfMode(vr(v1alpha1.DriftIgnore, false)), silent(Leave(Mode, "spec.drift.mode is Ignore", time.Time{}))},
 
+		"UnknownMode": {"Another version knows it.", OfMode(vr("Audit", false)), Leave(Mode, "spec.drift.mode is Audit", time.Time{})},
+
 		"NoBreakGlass":  {"The object has no annotations.", OfBreakGlass(nil, time.Hour, now), Revert},
 		"Exempt":        {"Until its end.", OfBreakGlass(accepted, 2*time.Hour, now), Leave(BreakGlass, exempt, now.Add(time.Hour))},
 		"Ended":         {"Its time is over.", OfBreakGlass(answer(v1alpha1.BreakGlassAccepted, -time.Hour, 0), 2*time.Hour, now), Revert},
