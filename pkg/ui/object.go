@@ -117,7 +117,7 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 // addOwners adds the VidraResources that manage the object.
 func (v *objectView) addOwners() {
 	for _, m := range v.Why.ManagedBy {
-		o := ownerView{By: m, Handling: modeTexts[v1alpha1.DriftMode(m.Drift)], Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
+		o := ownerView{By: m, Handling: modeText(v1alpha1.DriftMode(m.Drift)), Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
 		if m.Suspended {
 			o.Handling = "suspended: edits are not reverted"
 		}

@@ -192,6 +192,14 @@ var modeTexts = map[v1alpha1.DriftMode]string{
 	v1alpha1.DriftIgnore:  "edits are neither reported nor reverted (mode Ignore)",
 }
 
+// modeText describes a mode of spec.drift, also of another version.
+func modeText(mode v1alpha1.DriftMode) string {
+	if mode == "" {
+		return ""
+	}
+	return cmp.Or(modeTexts[mode], "mode "+string(mode)+", which this version of vidra does not know")
+}
+
 // factsOf are the lines of the head of the page: where objects come from and go to.
 func factsOf(vr *v1alpha1.VidraResource) []fact {
 	var sources []string
@@ -218,7 +226,7 @@ func factsOf(vr *v1alpha1.VidraResource) []fact {
 	if vr.Spec.Destination.Namespace != "" {
 		to += ", namespace " + vr.Spec.Destination.Namespace
 	}
-	edits := modeTexts[vr.DriftMode()]
+	edits := modeText(vr.DriftMode())
 	if vr.Spec.Suspend {
 		edits = "nothing is applied or reverted (spec.suspend)"
 	}

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -104,9 +106,12 @@ var driftTexts = map[v1alpha1.DriftMode]string{
 	v1alpha1.DriftIgnore:  "edits are neither reported nor reverted",
 }
 
+// unknownMode is about a mode of a later version.
+const unknownMode = "which this version of vidra does not know"
+
 // driftOf describes the handling of drift, and the last revert.
 func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {
-	text := string(vr.DriftMode()) + " (" + driftTexts[vr.DriftMode()] + ")"
+	text := Line(string(vr.DriftMode())) + " (" + cmp.Or(driftTexts[vr.DriftMode()], unknownMode) + ")"
 	drift := vr.Status.Drift
 	if drift == nil || drift.Heals == 0 {
 		return text + ", nothing was reverted yet"
@@ -126,16 +131,13 @@ func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {
 
 // ObjectCounts returns the objects by their states.
 func ObjectCounts(counts map[string]int) string {
-	var parts []string
-	for _, state := range []v1alpha1.ObjectState{
+	order := []v1alpha1.ObjectState{
 		v1alpha1.ObjectApplied, v1alpha1.ObjectCompleted, v1alpha1.ObjectPending, v1alpha1.ObjectDrifted, v1alpha1.ObjectContended, v1alpha1.ObjectFailed, v1alpha1.ObjectDeleting,
-	} {
-		if n := counts[string(state)]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, state))
-		}
 	}
-	if len(parts) == 0 {
-		return "none"
+	rank := func(state string) uint { return uint(slices.Index(order, v1alpha1.ObjectState(state))) } //nolint:gosec // states of other versions are the last ones
+	var parts []string
+	for _, state := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) }) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[state], cmp.Or(Line(state), "without a state")))
 	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }
