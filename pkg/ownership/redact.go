@@ -16,14 +16,19 @@ const (
 	minRedacted = 4
 	// minWithin is how many bytes a value has that Redact replaces also within a word.
 	minWithin = 8
+	// maxSearched is how many bytes of texts RedactAll searches for values, summed over the values. It takes a tenth of a second.
+	maxSearched = 1 << 26
 )
 
 // Redact returns a text that another program wrote about the object, such as the message of an admission policy, without the
 // values of the environment variables of all known versions of the object. A value that the object shows elsewhere, such as its
 // name, stays. The caller withholds the whole text of a sensitive object.
-func (d Disclosure) Redact(text string) string {
-	if text == "" || len(d.versions) == 0 {
-		return text
+func (d Disclosure) Redact(text string) string { return d.RedactAll(text)[0] }
+
+// RedactAll is Redact for several texts. Those beyond maxSearched are withheld.
+func (d Disclosure) RedactAll(texts ...string) []string {
+	if strings.Join(texts, "") == "" || len(d.versions) == 0 {
+		return texts
 	}
 	var versions []map[string]any
 	concealed := map[string]bool{}
@@ -46,7 +51,19 @@ func (d Disclosure) Redact(text string) string {
 			})
 		}
 	}
-	return redact(text, concealed)
+	forms, budget := formsOf(concealed), maxSearched
+	redacted := make([]string, len(texts))
+	for i, text := range texts {
+		if budget -= len(text) * len(forms); budget < 0 {
+			redacted[i] = withheldText
+			continue
+		}
+		for _, form := range forms {
+			text = replaceValue(text, form)
+		}
+		redacted[i] = text
+	}
+	return redacted
 }
 
 // scalars calls found with the scalars in value, which is at p, and with the names of fields.
@@ -88,9 +105,8 @@ func objectIn(text string) (object map[string]any) {
 	return object
 }
 
-// redact replaces values in a text, also as Go, JSON and YAML quote them.
-func redact(text string, concealed map[string]bool) string {
-	var forms []string
+// formsOf returns values in the forms in which a text may have them, also as Go, JSON and YAML quote them, in the order of their replacement.
+func formsOf(concealed map[string]bool) (forms []string) {
 	for value := range concealed {
 		quoted := strconv.Quote(value)
 		forms = append(forms, value, quoted[1:len(quoted)-1])
@@ -99,10 +115,7 @@ func redact(text string, concealed map[string]bool) string {
 		}
 	}
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) }) // a value may be a part of another one
-	for _, form := range slices.Compact(forms) {
-		text = replaceValue(text, form)
-	}
-	return text
+	return slices.Compact(forms)
 }
 
 // replaceValue replaces a value in a text; a short one only where it is a word.

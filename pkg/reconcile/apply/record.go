@@ -214,11 +214,7 @@ func withheld(live *unstructured.Unstructured, warnings []string, known ownershi
 	if len(warnings) > 0 && (live == nil || known.Withholds()) {
 		return []string{"the API server warns of it; the warning is withheld because it may quote a value"}
 	}
-	shown := make([]string, len(warnings))
-	for i, warning := range warnings {
-		shown[i] = known.Redact(warning)
-	}
-	return shown
+	return known.RedactAll(warnings...)
 }
 
 // maxKept is the number of fields in a warning about fields of other owners.

@@ -180,9 +180,9 @@ func (p *procedure) naming(refused error, live *unstructured.Unstructured) error
 
 // shownFields are fields as the API server names them, without withheld values.
 func (p *procedure) shownFields(fields []string, live *unstructured.Unstructured) []string {
-	shown := make([]string, len(fields))
+	shown, known := make([]string, len(fields)), p.known.disclosureWith(live)
 	for i, field := range fields {
-		shown[i] = object.FieldWithoutValues(field, p.known.disclosureWith(live))
+		shown[i] = object.FieldWithoutValues(field, known)
 	}
 	return shown
 }

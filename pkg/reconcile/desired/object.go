@@ -345,10 +345,15 @@ func MergeStringData(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "stringData")
 }
 
-// Sets reports whether the applied configuration has a field, as the API server names it
-// in an error, or something above or below it.
-func (d *Object) Sets(field string) bool {
-	var value any = d.Unstructured().Object
+// SetsAll reports whether the applied configuration has each of some fields, as the API server names them
+// in an error, or something above or below each.
+func (d *Object) SetsAll(fields []string) bool {
+	content := d.Unstructured().Object
+	return !slices.ContainsFunc(fields, func(field string) bool { return !setsField(content, field) })
+}
+
+// setsField reports whether value has a field, or something above or below it.
+func setsField(value any, field string) bool {
 	for token := range strings.SplitSeq(field, ".") {
 		name, _, listed := strings.Cut(token, "[") // of which item, the configuration need not say
 		fields, ok := value.(map[string]any)
@@ -368,11 +373,6 @@ func (d *Object) Sets(field string) bool {
 		value = child
 	}
 	return true
-}
-
-// SetsAll reports whether the applied configuration has each of some fields; see Sets.
-func (d *Object) SetsAll(fields []string) bool {
-	return !slices.ContainsFunc(fields, func(field string) bool { return !d.Sets(field) })
 }
 
 // Unstructured is the applied configuration.

@@ -243,7 +243,7 @@ func Message(err error, known ownership.Disclosure) string {
 		fields = append(fields, FieldWithoutValues(field, known))
 	}
 	if details := DetailsOf(err); details != nil {
-		for _, cause := range details.Causes {
+		for _, cause := range shownCauses(details) {
 			if cause.Field != "" && cause.Field != noField { // a policy names none
 				fields = append(fields, FieldWithoutValues(cause.Field, known))
 			}
@@ -259,15 +259,28 @@ func invalidText(err error, known ownership.Disclosure) string {
 	if !apierrors.IsInvalid(err) || details == nil {
 		return ""
 	}
-	var parts []string
-	for _, cause := range details.Causes {
-		text := causeText(cause.Field, known.Redact(cause.Message))
+	causes := shownCauses(details)
+	messages, parts := make([]string, len(causes)), make([]string, 0, len(causes))
+	for i, cause := range causes {
+		messages[i] = cause.Message
+	}
+	for i, message := range known.RedactAll(messages...) {
+		cause := causes[i]
+		text := causeText(cause.Field, message)
 		if cause.Field != "" && cause.Field != noField { // a policy names none
 			text = cause.Field + ": " + text
 		}
 		parts = append(parts, text)
 	}
 	return strings.Join(slices.Compact(parts), "; ")
+}
+
+// maxCauses is how many causes of an answer a message has room for: the API server names each of tens of thousands of invalid fields.
+const maxCauses = 64
+
+// shownCauses returns the causes that a message shows.
+func shownCauses(details *metav1.StatusDetails) []metav1.StatusCause {
+	return details.Causes[:min(len(details.Causes), maxCauses)]
 }
 
 // MaxMessage is how many bytes are kept of one message: the API server quotes values in full.

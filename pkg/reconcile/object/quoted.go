@@ -36,10 +36,11 @@ func FieldWithoutValues(field string, known ownership.Disclosure) string {
 	return field
 }
 
-// FieldNames returns the names that lead to the fields which the API server calls invalid, without the indexes and keys of lists; nil
-// for another error.
+// FieldNames returns the names that lead to the fields which the API server calls invalid, without the indexes and keys of lists, each
+// once; nil for another error.
 func FieldNames(err error) [][]string {
 	var all [][]string
+	seen := map[string]bool{}
 	for _, field := range InvalidFields(err) {
 		names := []string{}
 		for _, element := range pathElement.FindAllString(field, -1) {
@@ -47,7 +48,10 @@ func FieldNames(err error) [][]string {
 				names = append(names, element)
 			}
 		}
-		all = append(all, names)
+		if joined := strings.Join(names, "."); !seen[joined] {
+			seen[joined] = true
+			all = append(all, names)
+		}
 	}
 	return all
 }
