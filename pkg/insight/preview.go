@@ -172,7 +172,7 @@ func (p *preview) stored(ctx context.Context, c *Client, obj manifest.Object) (*
 		return AsVidraResource(stored)
 	case !apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("%s: the API server refuses VidraResource %s: %s", obj.Position, obj.GetName(),
-			object.Message(err, ownership.Disclose(false, ownership.SensitivityOf(obj.Unstructured), false)))
+			object.Message(err, c.DisclosureOfWrite(ctx, obj.GetName(), obj.Unstructured)))
 	}
 	p.remarks = append(p.remarks, fmt.Sprintf("you may not write VidraResource %s: its fields are not validated", obj.GetName()))
 	vr, err := AsVidraResource(obj.Unstructured)
@@ -187,6 +187,16 @@ func (p *preview) stored(ctx context.Context, c *Client, obj manifest.Object) (*
 		return nil, c.program.VidraResourceError("get", vr.Name, err)
 	}
 	return vr, nil
+}
+
+// DisclosureOfWrite decides about values in the refusal of a write of a VidraResource: a policy may quote the manifest that it is to get, and the
+// former one. written is the VidraResource as it is to be; nil for a write without the manifest.
+func (c *Client) DisclosureOfWrite(ctx context.Context, name string, written *unstructured.Unstructured) ownership.Disclosure {
+	live, err := c.dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !object.IsAbsent(err, name) {
+		return ownership.Disclosure{}
+	}
+	return ownership.Disclose(ownership.SensitivityOf(live), ownership.SensitivityOf(written), false)
 }
 
 // appliesFiles reports whether an entry of managedFields comes from a client that applies whole files, and so removes the fields that

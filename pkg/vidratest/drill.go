@@ -114,7 +114,7 @@ func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, withi
 	var refused error
 	report.Heal, err = c.Healed(ctx, Object(k.object.ID), within, func(ctx context.Context) error {
 		begin = time.Now()
-		_, refused = k.setAnnotation(ctx, annotation, value, edited)
+		_, refused = k.setAnnotation(ctx, before, annotation, value, edited)
 		return refused
 	})
 	if err != nil {
@@ -136,8 +136,8 @@ func refuses(err error) bool {
 	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
-// setAnnotation changes the value of an annotation, if it is the expected one.
-func (k *keeper) setAnnotation(ctx context.Context, annotation, from, to string) (*unstructured.Unstructured, error) {
+// setAnnotation changes the value of an annotation, if it is the expected one. before is the object before the drill, whose values a policy may quote.
+func (k *keeper) setAnnotation(ctx context.Context, before *unstructured.Unstructured, annotation, from, to string) (*unstructured.Unstructured, error) {
 	path := ownership.Field{Tokens: []string{"metadata", "annotations", annotation}}.Pointer()
 	patch, err := json.Marshal([]map[string]string{{"op": "test", "path": path, "value": from}, {"op": "replace", "path": path, "value": to}})
 	if err != nil {
@@ -145,7 +145,7 @@ func (k *keeper) setAnnotation(ctx context.Context, annotation, from, to string)
 	}
 	live, err := k.resource().Patch(ctx, k.object.Key.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: DrillManager})
 	if err != nil {
-		return nil, fmt.Errorf("edit the annotation %s of %s: %w", annotation, k.object.ID, object.WithoutValues(err, k.runner.Disclosure(k.object)))
+		return nil, fmt.Errorf("edit the annotation %s of %s: %w", annotation, k.object.ID, object.WithoutValues(err, k.runner.Disclosure(k.object, before)))
 	}
 	return live, nil
 }
@@ -154,7 +154,7 @@ func (k *keeper) setAnnotation(ctx context.Context, annotation, from, to string)
 func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, annotation, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
 	defer cancel()
-	live, err := k.setAnnotation(ctx, annotation, edited, value)
+	live, err := k.setAnnotation(ctx, before, annotation, edited, value)
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) { // it has another value: the edit was refused, or is reverted
 		return nil
 	}

@@ -58,11 +58,7 @@ func (c *Client) patch(ctx context.Context, name string, patch map[string]any) (
 func (c *Client) send(ctx context.Context, name string, kind types.PatchType, body []byte) (generation int64, err error) {
 	u, err := c.dynamic.Resource(v1alpha1.Resource).Patch(ctx, name, kind, body, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
-		known := ownership.Disclosure{}
-		if vr, getErr := c.questions.VidraResource(ctx, name); getErr == nil {
-			known = ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false)
-		}
-		return 0, c.program.VidraResourceError("patch", name, object.WithoutValues(err, known))
+		return 0, c.program.VidraResourceError("patch", name, object.WithoutValues(err, c.questions.DisclosureOfWrite(ctx, name, nil)))
 	}
 	return u.GetGeneration(), nil
 }

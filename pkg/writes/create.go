@@ -22,7 +22,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
-	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/parts"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -383,16 +382,7 @@ func (c *Client) applyVidraResource(ctx context.Context, u *unstructured.Unstruc
 	case apierrors.IsRequestEntityTooLargeError(err):
 		return nil, fmt.Errorf("VidraResource %s is too large for the API server: %w", name, err)
 	case err != nil:
-		inline, _, _ := unstructured.NestedString(u.Object, "spec", "manifest")
-		known := ownership.Disclosure{}
-		live, getErr := c.dynamic.Resource(v1alpha1.Resource).Get(ctx, name, metav1.GetOptions{})
-		if object.IsAbsent(getErr, name) {
-			live, getErr = nil, nil
-		}
-		if getErr == nil { // a policy may quote the former manifest, too
-			known = ownership.Disclose(ownership.SensitivityOf(live), ownership.SensitivityOfManifest(inline), false)
-		}
-		return nil, c.program.VidraResourceError("patch", name, object.WithoutValues(err, known))
+		return nil, c.program.VidraResourceError("patch", name, object.WithoutValues(err, c.questions.DisclosureOfWrite(ctx, name, u)))
 	}
 	return insight.AsVidraResource(applied)
 }
