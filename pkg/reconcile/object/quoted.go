@@ -48,7 +48,7 @@ func FieldNames(err error) [][]string {
 				names = append(names, element)
 			}
 		}
-		if joined := strings.Join(names, "\x00"); !seen[joined] {
+		if joined := strings.Join(names, "."); !seen[joined] {
 			seen[joined] = true
 			all = append(all, names)
 		}
