@@ -240,6 +240,10 @@ func TestDepartures(t *testing.T) {
 			deleting(vr)
 			vr.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 		}, action: ActionRelease, why: "the VidraResource is being deleted, and spec.deletionPolicy is Orphan: it stays, unmanaged"},
+		"UnknownPolicy": {reason: "a policy of another version deletes nothing", live: entries(ours, ours), change: func(vr *v1alpha1.VidraResource) {
+			deleting(vr)
+			vr.Spec.DeletionPolicy = "Archive"
+		}, action: ActionRelease, why: "the VidraResource is being deleted, and spec.deletionPolicy is Archive: it stays, unmanaged"},
 	}
 	marks := strings.NewReplacer("break-glass-until", v1alpha1.BreakGlassUntilAnnotation, "break-glass-reason", v1alpha1.BreakGlassReasonAnnotation,
 		"keep", v1alpha1.KeepAnnotation, "TIME", strconv.Quote(time.Now().Add(time.Hour).Format(time.RFC3339)))

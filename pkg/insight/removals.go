@@ -194,7 +194,7 @@ func (p *departure) kept(ctx context.Context, decision policy.Removal) {
 		if p.differ.runner.VR.DeletionTimestamp.IsZero() {
 			p.diff.Why += ", and spec.prune is false" + unmanaged
 		} else {
-			p.diff.Why += ", and spec.deletionPolicy is Orphan" + unmanaged
+			p.diff.Why += ", and spec.deletionPolicy is " + string(p.differ.runner.VR.Spec.DeletionPolicy) + unmanaged
 		}
 	case policy.Annotated:
 		p.diff.Why += ", and the annotation keep has it stay, unmanaged"

@@ -253,8 +253,8 @@ func (r *run) awaitsConfirmation(ctx context.Context, before published, digestNo
 		why = "the artifact that was published before is not kept, so that it is not known which files would be gone"
 	case len(gone) == 0:
 		return false, nil
-	case r.is.Spec.Prune == v1alpha1.SyncPruneConfirm:
-		why = "spec.prune is Confirm"
+	case r.is.Spec.Prune.Waits():
+		why = "spec.prune is " + string(r.is.Spec.Prune)
 	case len(files) == 0:
 		why = "the server lists no artifact any more"
 	case 2*len(gone) > total:

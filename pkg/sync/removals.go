@@ -53,8 +53,8 @@ func planRemovals(is *v1alpha1.InfrahubSync, controlled []*v1alpha1.VidraResourc
 	slices.SortFunc(gone, func(a, b *v1alpha1.VidraResource) int { return cmp.Compare(a.Name, b.Name) })
 	why := ""
 	switch {
-	case is.Spec.Prune == v1alpha1.SyncPruneConfirm:
-		why = "spec.prune is Confirm"
+	case is.Spec.Prune.Waits():
+		why = "spec.prune is " + string(is.Spec.Prune)
 	case len(listed) == 0:
 		why = "the server lists no artifact any more"
 	case 2*len(gone) > existing:

@@ -112,6 +112,7 @@ func TestPlanRemovals(t *testing.T) {
 		"NoOwner":    {reason: "nobody controls it", controlled: []*v1alpha1.VidraResource{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, listed: "x"},
 		"Deleting":   {reason: "it is being deleted", controlled: append([]*v1alpha1.VidraResource{deleting}, all...), listed: "abcd"},
 		"Confirm":    {reason: "each deletion waits", controlled: all, listed: "abc", prune: v1alpha1.SyncPruneConfirm, pending: 1},
+		"Unknown":    {reason: "a value of another version permits no deletion", controlled: all, listed: "abc", prune: "Never", pending: 1},
 		"Unapplied":  {reason: "an artifact that is not applied may have the objects", controlled: all, listed: "abc", unapplied: 1, pending: 1},
 		"Confirmed":  {reason: "exactly these are confirmed", controlled: all, listed: "a", confirmed: []string{"b", "c", "d"}, now: "bcd"},
 		"Ended":      {reason: "they were confirmed when the server listed them again", controlled: all, listed: "a", confirmed: []string{"b", "c", "d"}, ended: true, pending: 3},

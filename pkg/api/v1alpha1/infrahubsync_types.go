@@ -116,6 +116,9 @@ const (
 	SyncPruneConfirm SyncPrune = "Confirm"
 )
 
+// Waits reports whether each removal waits for a confirmation, also by a value that only another version knows.
+func (p SyncPrune) Waits() bool { return cmp.Or(p, SyncPruneAutomatic) != SyncPruneAutomatic }
+
 // InfrahubSyncSource is an Infrahub server and the artifacts that are read there.
 type InfrahubSyncSource struct {
 	// InfrahubAPIURL is the URL of the Infrahub server, such as https://infrahub.example.com. The credentials are those of

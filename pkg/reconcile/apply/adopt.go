@@ -97,7 +97,7 @@ func (a adopter) mayTake(ctx context.Context, t plan.Task, live *unstructured.Un
 // adopts returns a refusal if an existing object has to stay unmanaged.
 func (a adopter) adopts(ctx context.Context, t plan.Task, live *unstructured.Unstructured) error {
 	adoption := policy.Adoption{Policy: a.settings.Adopt}
-	if a.settings.Adopt != v1alpha1.AdoptAlways && a.settings.Adopt != v1alpha1.AdoptNever {
+	if a.settings.Adopt == v1alpha1.AdoptIfIdentical {
 		t.Cause.Found = live
 		adopted, err := dryRun(ctx, a.api, a.settings, t)
 		if err != nil {

@@ -29,10 +29,11 @@ type Additions struct {
 	Tools  ownership.Tools
 }
 
-// AdditionsOf is the policy of a VidraResource. otherwise is the default. A mode that ignores drift ignores additions.
+// AdditionsOf is the policy of a VidraResource. otherwise is the default. A mode that ignores drift ignores additions, and so does a policy that only
+// another version knows.
 func AdditionsOf(vr *v1alpha1.VidraResource, otherwise v1alpha1.AdditionsPolicy, tools ownership.Tools) Additions {
 	policy := vr.Additions(otherwise)
-	if policy == v1alpha1.AdditionsKeep || vr.DriftMode() == v1alpha1.DriftIgnore {
+	if policy != v1alpha1.AdditionsWarn && policy != v1alpha1.AdditionsRevert || vr.DriftMode() == v1alpha1.DriftIgnore {
 		return Additions{Policy: v1alpha1.AdditionsKeep}
 	}
 	return Additions{Policy: policy, Tools: tools}

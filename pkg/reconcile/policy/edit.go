@@ -149,8 +149,8 @@ type Adoption struct {
 func (a Adoption) Decide() Decision {
 	const unmanaged = "it exists and Vidra does not manage it: "
 	switch {
-	case a.Policy == v1alpha1.AdoptNever:
-		return Leave(Adopt, unmanaged+"spec.adopt is Never. Remove it from the manifest, or delete the object so that Vidra can create it", time.Time{})
+	case a.Policy != v1alpha1.AdoptAlways && a.Policy != v1alpha1.AdoptIfIdentical: // Never, or a policy that only another version knows
+		return Leave(Adopt, unmanaged+"spec.adopt is "+string(a.Policy)+". Remove it from the manifest, or delete the object so that Vidra can create it", time.Time{})
 	case a.Policy == v1alpha1.AdoptAlways, a.Differences == "":
 		return Revert
 	case a.Manager != "":

@@ -92,6 +92,7 @@ func TestAdoption(t *testing.T) {
 		"Never":            {"An identical object is refused, too.", Adoption{v1alpha1.AdoptNever, "", ""}, Adopt, "it exists and Vidra does not manage it: spec.adopt is Never. Remove it from the manifest, or delete the object so that Vidra can create it"},
 		"Identical":        {"Nothing changes.", Adoption{v1alpha1.AdoptIfIdentical, "", ""}, 0, ""},
 		"IdenticalAndElse": {"Another installation applies the same.", Adoption{v1alpha1.AdoptIfIdentical, "", "vidra-bank/shop"}, 0, ""},
+		"Unknown":          {"Another version knows it.", Adoption{"Ask", "", ""}, Adopt, "it exists and Vidra does not manage it: spec.adopt is Ask. Remove it from the manifest, or delete the object so that Vidra can create it"},
 		"Different": {
 			"It would change.", Adoption{v1alpha1.AdoptIfIdentical, differs, ""}, Adopt, "it exists and Vidra does not manage it: " + differs +
 				". Make the manifest the same, set spec.adopt to Always to have it changed, or delete the object so that Vidra can create it",
