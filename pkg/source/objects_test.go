@@ -46,8 +46,13 @@ func TestUnknownKind(t *testing.T) {
 	_, resource := kinds.Resource(t.Context(), key.Kind)
 	_, fetched := kinds.Fetch(t.Context(), Request{Key: key})
 	_, latest := kinds.Latest(t.Context(), nil, key)
-	for _, err := range []error{resource, fetched, latest} {
-		require.ErrorContains(t, err, "this version of Vidra does not know the kind S3Object")
+	vr := &v1alpha1.VidraResource{}
+	vr.Spec.Destination.Namespace = key.Namespace
+	vr.Spec.Kustomize = &v1alpha1.Kustomize{SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: key.Kind, Name: key.Name, Optional: true}}}
+	_, _, _, variables := ReadVariables(t.Context(), fake.NewSimpleDynamicClient(runtime.NewScheme()), vr)
+	for _, err := range []error{resource, fetched, latest, variables} {
+		require.ErrorContains(t, err, "the kind S3Object cannot be read here: this command, or this version of Vidra, does not know it")
+		require.False(t, IsEmpty(err), "the source may have objects, which another VidraResource must not delete")
 	}
 	require.False(t, kinds.Serves(t.Context(), key.Kind))
 }

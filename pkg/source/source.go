@@ -88,7 +88,7 @@ func (k Kinds) Serves(ctx context.Context, kind string) bool {
 // Resource returns the resource of one of the kinds.
 func (k Kinds) Resource(ctx context.Context, kind string) (schema.GroupVersionResource, error) {
 	if k[kind] == nil {
-		return schema.GroupVersionResource{}, Absent(fmt.Errorf("this version of Vidra does not know the kind %s", kind))
+		return schema.GroupVersionResource{}, unknownKind(kind)
 	}
 	return k[kind].Resource(ctx)
 }
@@ -211,6 +211,12 @@ func Invalid(err error) error {
 // Absent returns the error of an object that has no content yet.
 func Absent(err error) error {
 	return &Error{Reason: v1alpha1.ReasonSourceUnavailable, Awaited: true, err: err}
+}
+
+// unknownKind returns the error of a kind without a source: a command may read ConfigMaps and Secrets alone, and a later version of Vidra other kinds.
+// Its objects may have content.
+func unknownKind(kind string) error {
+	return Invalid(fmt.Errorf("the kind %s cannot be read here: this command, or this version of Vidra, does not know it", kind))
 }
 
 // IsEmpty reports whether an error is the absence of content: of an object without content yet, or whose kind is unserved.

@@ -56,8 +56,11 @@ func ReadVariables(ctx context.Context, client dynamic.Interface, vr *v1alpha1.V
 
 // readAll reads all values of a ConfigMap or Secret. The revision is empty if it is absent.
 func readAll(ctx context.Context, client dynamic.Interface, key Key) (values map[string]string, revision string, err error) {
-	gvr := corev1.SchemeGroupVersion.WithResource(map[string]string{ConfigMap: "configmaps", Secret: "secrets"}[key.Kind])
-	held, err := client.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	resource := map[string]string{ConfigMap: "configmaps", Secret: "secrets"}[key.Kind]
+	if resource == "" {
+		return nil, "", unknownKind(key.Kind)
+	}
+	held, err := client.Resource(corev1.SchemeGroupVersion.WithResource(resource)).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if IsAbsent(err) {
 		return nil, "", nil
 	} else if err != nil {
