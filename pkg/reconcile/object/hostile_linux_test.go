@@ -29,7 +29,7 @@ func TestWorkOfManyFaults(t *testing.T) {
 			Type: metav1.CauseTypeFieldValueInvalid, Message: fmt.Sprintf("Invalid value: %q: must not contain '=', as in %s", name, value),
 			Field: fmt.Sprintf("spec.template.spec.containers[0].env[%d].name", i),
 		})
-		fmt.Fprintf(&misfits, "\n  .spec.%s: field not declared in schema", value)
+		fmt.Fprintf(&misfits, "\n  .spec.field-%d: expected numeric (int or float), got %s", i, value)
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"},
@@ -40,6 +40,9 @@ func TestWorkOfManyFaults(t *testing.T) {
 	invalid := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: 422, Reason: metav1.StatusReasonInvalid, Message: fmt.Sprint(causes), Details: &metav1.StatusDetails{Causes: causes},
 	}}
+	misfit := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: 500, Message: "failed to create typed patch object (/web; apps/v1, Kind=Deployment): errors:" + misfits.String(),
+	}}
 	cases := map[string]struct {
 		reason string
 		err    error
@@ -48,7 +51,8 @@ func TestWorkOfManyFaults(t *testing.T) {
 	}{
 		"Causes":    {"Each fault is a cause.", invalid, obj, "env[0].name"},
 		"Sensitive": {"The fields are shown alone.", invalid, sensitive, "env[0].name"},
-		"Text":      {"The faults are one text.", &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "failed to create typed patch object: errors:" + misfits.String()}}, obj, "(withheld)"},
+		"Text":      {"The faults are one text.", misfit, obj, "(withheld)"},
+		"Fields":    {"The fields of the text are shown alone.", misfit, sensitive, "spec.field-0"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -140,7 +140,7 @@ func schemaText(message string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 }
 
-// schemaFields are the fields that an error about the schema names. A webhook may write a value in their place.
+// schemaFields are the fields that an error about the schema names, up to the number that a message shows. A webhook may write a value in their place.
 func schemaFields(err error) (fields []string) {
 	if !misfit(err) || Denied(err) {
 		return nil
@@ -149,6 +149,9 @@ func schemaFields(err error) (fields []string) {
 		field, _, found := strings.Cut(strings.TrimSpace(line), ": ")
 		if found && schemaField.MatchString(field) {
 			fields = append(fields, strings.TrimPrefix(field, "."))
+		}
+		if len(fields) == maxCauses {
+			break
 		}
 	}
 	return fields
