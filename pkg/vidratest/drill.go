@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -118,7 +117,7 @@ func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, withi
 		return refused
 	})
 	if err != nil {
-		if !begin.IsZero() && !refuses(refused) {
+		if !begin.IsZero() && object.Unanswered(refused) {
 			err = errors.Join(err, k.undo(context.WithoutCancel(ctx), before, annotation, value))
 		}
 		return report, err
@@ -130,13 +129,7 @@ func (c *Cluster) drill(ctx context.Context, k *keeper, annotation string, withi
 	return report, err
 }
 
-// refuses reports whether an error is a refusal of a write. After a failure of the API server or of a proxy, the write may have been carried out.
-func refuses(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
-}
-
-// setAnnotation changes the value of an annotation, if it is the expected one. before is the object before the drill, whose values a policy may quote.
+// setAnnotation changes the value of an annotation, if it is the expected one. before is the object before the drill: a policy may quote its values.
 func (k *keeper) setAnnotation(ctx context.Context, before *unstructured.Unstructured, annotation, from, to string) (*unstructured.Unstructured, error) {
 	path := ownership.Field{Tokens: []string{"metadata", "annotations", annotation}}.Pointer()
 	patch, err := json.Marshal([]map[string]string{{"op": "test", "path": path, "value": from}, {"op": "replace", "path": path, "value": to}})

@@ -459,8 +459,8 @@ func (c *Client) Difference(ctx context.Context, p *Prepared) (*insight.Diff, er
 }
 
 // Create writes a prepared VidraResource: first its new parts, then the VidraResource, and when the operator has read that, it removes the
-// former parts. The next call finishes the steps that a call leaves unfinished, of which [ErrUnfinished] reports some. progress is called with the steps that are done, and all; it may be
-// nil. It returns messages to the user.
+// former parts. The next call finishes the steps that a call leaves unfinished; [ErrUnfinished] reports them after the first write of a call. progress
+// is called with the number of finished steps and of all; it may be nil. It returns messages to the user.
 func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, all int)) (remarks []string, err error) {
 	done, all := 0, 2*len(p.parts)+len(p.former)+1
 	step := func() {
@@ -487,7 +487,7 @@ func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, al
 	vr := p.VidraResource
 	if p.Changed {
 		if vr, err = c.applyAsRead(ctx, p); err != nil {
-			if errors.Is(err, errChanged) || refused(err) {
+			if errors.Is(err, errChanged) || !object.Unanswered(err) {
 				return nil, c.discard(ctx, made, err)
 			}
 			return nil, fmt.Errorf("%w: VidraResource %s and its parts may be written: %w", err, p.VidraResource.Name, ErrUnfinished)
@@ -506,8 +506,8 @@ func (c *Client) Create(ctx context.Context, p *Prepared, progress func(done, al
 	return remarks, nil
 }
 
-// discard deletes parts that were created for a VidraResource which is not written, because of an error, also after the end of ctx. It returns
-// that error, with those of the deletions.
+// discard deletes the new parts of a VidraResource that stays unwritten because of an error, also after the end of ctx. It returns
+// the error, with the errors of the deletions.
 func (c *Client) discard(ctx context.Context, made []*storedPart, err error) error {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), AnswerTimeout)
 	defer cancel()

@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -154,16 +152,10 @@ func (c *Client) createPart(ctx context.Context, vidraResource string, key sourc
 		return nil, fmt.Errorf("%s cannot be created, because namespace %s does not exist: create the namespace, or name another one for the parts with --parts-namespace", key, key.Namespace)
 	}
 	err = partError("create", key, err)
-	if !refused(err) {
+	if object.Unanswered(err) {
 		err = fmt.Errorf("%w: %s may be written: %w", err, key, ErrUnfinished)
 	}
 	return nil, err
-}
-
-// refused reports whether an error is a refusal of a write by the API server. After another error, the write may have been carried out.
-func refused(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError
 }
 
 func (c *Client) part(key source.Key) dynamic.ResourceInterface {
