@@ -10,10 +10,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// SetBy adds to a selection the fields of an applied configuration that other managers own in obj, as far as within has them for the manager, in any of its selections. The keys
-// that identify an item of a list are left out. whole is the object after an apply of the configuration by manager: it has the keys with defaults that
-// items of the configuration leave out.
+// SetBy adds to a selection the fields of an applied configuration that other managers own in obj, as far as one of the selections of the manager in
+// within has them. The keys that identify an item of a list are left out. whole is the object after an apply of the configuration by manager: it has
+// the keys with defaults that items of the configuration leave out.
 func (s *Selection) SetBy(obj *unstructured.Unstructured, within map[string][]*Selection, configuration map[string]any, whole *unstructured.Unstructured, manager string) {
+	if len(within) == 0 {
+		return
+	}
 	ours := applied(whole, manager)
 	for r := range records(obj) {
 		if among := within[r.text("manager")]; len(among) > 0 {
