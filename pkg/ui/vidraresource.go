@@ -18,6 +18,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/insight"
+	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	manifests "github.com/vidra-operator/vidra/pkg/source"
@@ -197,7 +198,7 @@ func modeText(mode v1alpha1.DriftMode) string {
 	if mode == "" {
 		return ""
 	}
-	return cmp.Or(modeTexts[mode], "mode "+string(mode)+", which this version of vidra does not know")
+	return cmp.Or(modeTexts[mode], "mode "+string(mode)+", "+render.UnknownMode)
 }
 
 // factsOf are the lines of the head of the page: where objects come from and go to.

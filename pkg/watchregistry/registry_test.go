@@ -335,7 +335,7 @@ func TestAnswerWithoutAKind(t *testing.T) {
 	require.Equal(t, "failed to list: Object 'Kind' is missing in an answer of the API server", w.shown.message)
 }
 
-// silentCluster is a cluster whose discovery fails.
+// silentCluster is a cluster with a failing discovery.
 type silentCluster struct{ emptyCluster }
 
 func (*silentCluster) ServesResource(context.Context, schema.GroupVersionResource) (bool, error) {

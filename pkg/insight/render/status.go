@@ -106,12 +106,12 @@ var driftTexts = map[v1alpha1.DriftMode]string{
 	v1alpha1.DriftIgnore:  "edits are neither reported nor reverted",
 }
 
-// unknownMode is about a mode of a later version.
-const unknownMode = "which this version of vidra does not know"
+// UnknownMode describes a mode of spec.drift of a later version.
+const UnknownMode = "which this version of vidra does not know"
 
 // driftOf describes the handling of drift, and the last revert.
 func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {
-	text := Line(string(vr.DriftMode())) + " (" + cmp.Or(driftTexts[vr.DriftMode()], unknownMode) + ")"
+	text := Line(string(vr.DriftMode())) + " (" + cmp.Or(driftTexts[vr.DriftMode()], UnknownMode) + ")"
 	drift := vr.Status.Drift
 	if drift == nil || drift.Heals == 0 {
 		return text + ", nothing was reverted yet"

@@ -113,7 +113,7 @@ func remarks(m insight.ManagedBy) string {
 	case m.State == string(v1alpha1.ObjectDrifted) && m.Drift == string(v1alpha1.DriftCorrect): // such as of an unreadable manifest
 		all = append(all, "an edit of it is not reverted now")
 	case m.Drift != "":
-		all = append(all, cmp.Or(driftTexts[v1alpha1.DriftMode(m.Drift)], "spec.drift.mode "+Line(m.Drift)+", "+unknownMode))
+		all = append(all, cmp.Or(driftTexts[v1alpha1.DriftMode(m.Drift)], "spec.drift.mode "+Line(m.Drift)+", "+UnknownMode))
 	}
 	if len(all) == 0 {
 		return ""

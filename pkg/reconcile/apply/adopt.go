@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// applyUnmet ends a task whose creation failed, by the object in its place: it applies
+// applyUnmet ends a task after a failed creation, by the object in its place: it applies
 // the task again with the object, or refuses it if its adoption is forbidden.
 func (a *Applier) applyUnmet(ctx context.Context, t plan.Task, done Result) Result {
 	met, err := a.Preflight(ctx, t)

@@ -15,7 +15,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// TestWorkOfManyFaults has the API server refuse an object of 1.5 MB with the most environment variables, each of which is invalid. The message
+// TestWorkOfManyFaults has the API server refuse an object of 1.5 MB with the most environment variables, all invalid. The message
 // about it is made in seconds, and shows no value.
 func TestWorkOfManyFaults(t *testing.T) {
 	const variables = 19_000
