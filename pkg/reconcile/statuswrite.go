@@ -99,7 +99,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 		after = status.Summarize(before, o)
 		after.Revision = revision
 		if restores = restores && !status.Same(p.plan.VR.Status, before); restores { // otherwise an event was missed, and the writes are unknown
-			ctrllog.FromContext(ctx).Info("Another client wrote the status of the VidraResource. Vidra writes it again.")
+			ctrllog.FromContext(ctx).Info("The status of the VidraResource differs from the last answer to a write of Vidra: another client wrote it, or an answer was lost. Vidra writes it again.")
 		}
 		writes = writes || restores || status.Changed(before, after)
 	})
