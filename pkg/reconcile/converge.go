@@ -215,7 +215,7 @@ func (p *pass) recordHeal(one *healing, result apply.Result) (reverts []events.C
 	result.Task.Known = o
 	p.recorder().RecordResult(result)
 	if len(p.plan.Findings.PendingDrift) > 0 { // it is tried again by a reconcile
-		s.plan.Schedule.Attempted(true, false, p.plan.Now)
+		o.Attempts.Retry.Failed(p.plan.Now, false)
 		p.reconciler.Watching.Trigger.RequeueCauses(p.plan.Settings.Claimant.Owner, trigger.Causes{Objects: p.plan.Findings.PendingDrift})
 	}
 	rest := s.plan.Reports.Events[:noted:noted]

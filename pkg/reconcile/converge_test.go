@@ -649,7 +649,7 @@ func TestLabelOfAnotherShard(t *testing.T) {
 				}
 				require.Equal(t, tc.later, o.mustPass(t), "%s That is reported.", tc.reason)
 				tc.now = shardReader{labels: map[string]string{"team": "one"}}
-				time.Sleep(time.Until(o.states.all[faulty].plan.Schedule.Retry))
+				time.Sleep(time.Until(o.failuresOf("a").At))
 				require.Contains(t, o.mustPass(t), "a", "The cause waits until it is known.")
 			})
 		})

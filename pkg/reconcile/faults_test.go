@@ -264,6 +264,11 @@ func (l *lab) mustPass(t *testing.T, changed ...string) []string {
 	return done
 }
 
+// failuresOf returns the next attempt at an object.
+func (l *lab) failuresOf(name string) plan.Retry {
+	return l.states.all[faulty].plan.Objects.At(trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "default", Name: name}).Attempts.Retry
+}
+
 func (l *lab) get(t *testing.T) *v1alpha1.VidraResource {
 	t.Helper()
 	vr := &v1alpha1.VidraResource{}
@@ -326,7 +331,7 @@ func TestForeignObjectCostsNoWrites(t *testing.T) {
 	require.Equal(t, []string{"status", "a", "status"}, l.mustPass(t))
 	require.False(t, l.ready(t))
 	for range 3 {
-		l.states.all[faulty].plan.Schedule.Retry = time.Now()
+		l.states.all[faulty].plan.RetryNow()
 		require.Empty(t, l.mustPass(t), "a problem that stays is written once")
 	}
 	require.Len(t, l.get(t).Status.ManagedResources, 1, "what is somebody else's is not in the inventory")
@@ -402,7 +407,7 @@ func TestEventsDoNotRetryWhatFailed(t *testing.T) {
 	}
 	require.Equal(t, 20, heals, "everything else heals at full speed")
 	require.LessOrEqual(t, tries, 2, "what failed waits for its time")
-	require.LessOrEqual(t, l.states.all[faulty].plan.Schedule.Retries, 2, "and its time is not pushed away")
+	require.LessOrEqual(t, l.failuresOf("bad").Failures, 2, "and its time is not pushed away")
 }
 
 // TestFirstFailureAmongLastingOnes: an edit whose revert fails once is reverted with the first delay of a backoff, also while another object has failed for
@@ -413,12 +418,11 @@ func TestFirstFailureAmongLastingOnes(t *testing.T) {
 		l := newLab(t, colors("a", "bad"))
 		l.denied["bad"], l.Options.DefaultInterval = true, 24*time.Hour
 		l.mustPass(t)
-		schedule := &l.states.all[faulty].plan.Schedule
 		for range 12 {
-			time.Sleep(time.Until(schedule.Retry))
+			time.Sleep(time.Until(l.failuresOf("bad").At))
 			require.Contains(t, l.mustPass(t), "bad")
 		}
-		require.Greater(t, time.Until(schedule.Retry), time.Minute)
+		require.Greater(t, time.Until(l.failuresOf("bad").At), time.Minute)
 		for _, lasts := range []time.Duration{time.Second, 2 * time.Second} {
 			l.denied["a"] = true
 			require.Contains(t, l.mustPass(t, "a"), "a")
@@ -426,11 +430,7 @@ func TestFirstFailureAmongLastingOnes(t *testing.T) {
 			time.Sleep(lasts)
 			require.Contains(t, l.mustPass(t), "a")
 		}
-		for range 12 {
-			time.Sleep(time.Until(schedule.Retry))
-			l.mustPass(t)
-		}
-		require.Greater(t, time.Until(schedule.Retry), time.Minute, "the backoff grows again")
+		require.Greater(t, time.Until(l.failuresOf("bad").At), 30*time.Second, "the backoff goes on")
 	})
 }
 
@@ -448,9 +448,8 @@ func TestFlappingObjectAmongLastingFailures(t *testing.T) {
 			l.denied[name] = true
 		}
 		l.mustPass(t)
-		schedule := &l.states.all[faulty].plan.Schedule
 		for range 12 {
-			time.Sleep(time.Until(schedule.Retry))
+			time.Sleep(time.Until(l.failuresOf("bad0").At))
 			l.mustPass(t)
 		}
 		attempts := 0
@@ -465,7 +464,7 @@ func TestFlappingObjectAmongLastingFailures(t *testing.T) {
 			l.denied["a"] = true
 			count(l.mustPass(t, "a"))
 			l.denied["a"] = false
-			time.Sleep(time.Until(schedule.Retry))
+			time.Sleep(time.Until(l.failuresOf("a").At))
 			done := l.mustPass(t)
 			require.Contains(t, done, "a")
 			count(done)
@@ -473,6 +472,30 @@ func TestFlappingObjectAmongLastingFailures(t *testing.T) {
 		}
 		require.LessOrEqual(t, attempts, 4*len(lasting), "one attempt a minute at each object")
 		require.GreaterOrEqual(t, attempts, 2*(len(lasting)-1))
+	})
+}
+
+// TestRecoveryEndsDelays: the recovery of a destination ends the delays of all its objects, also after a reconcile that the destination has blocked.
+func TestRecoveryEndsDelays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, colors("bad", "worse"))
+		l.denied["bad"], l.denied["worse"], l.Options.DefaultInterval = true, true, 24*time.Hour
+		l.mustPass(t)
+		for range 12 {
+			time.Sleep(time.Until(l.failuresOf("bad").At))
+			l.mustPass(t)
+		}
+		l.Watching.Trigger.EnqueueRetry(faulty)
+		l.away = errors.New("no route to host")
+		l.mustPass(t)
+		l.away = nil
+		time.Sleep(time.Second)
+		require.Subset(t, l.mustPass(t), []string{"bad", "worse"})
+		for _, name := range []string{"bad", "worse"} {
+			require.Equal(t, 1, l.failuresOf(name).Failures)
+			require.Less(t, time.Until(l.failuresOf(name).At), time.Second)
+		}
 	})
 }
 
@@ -489,7 +512,7 @@ func TestEventsDoNotProlongDelays(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		l.denied["bad"] = false
-		time.Sleep(time.Until(l.states.all[faulty].plan.Schedule.Retry))
+		time.Sleep(time.Until(l.failuresOf("bad").At))
 		require.Contains(t, l.mustPass(t), "bad")
 	})
 }

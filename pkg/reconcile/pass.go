@@ -129,7 +129,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	if p.plan.Revised = s.plan.Read.Generation != vr.Generation; causes.Retry || s.attempt.generation != vr.Generation {
 		s.plan.RetryNow()
 	} else if s.attempt.isOfAnother(vr.Generation, revisions) {
-		s.plan.Schedule.RetryNow()
+		s.plan.Schedule.Retry = plan.Retry{}
 	}
 	s.attempt.begin(vr.Generation, revisions)
 	request := vr.ReconcileRequest()
@@ -147,7 +147,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	p.plan.Scope = plan.DecideScope(plan.ScopeInput{
 		Now: p.plan.Now, Generations: plan.Generations{Spec: vr.Generation, Read: s.plan.Read.Generation, Observed: s.plan.Status.ObservedGeneration},
 		Finalizing: !vr.DeletionTimestamp.IsZero() || !r.Assignment.Reconciles(vr), SourcesChanged: sourcesChanged, SourcesUnknown: sourcesUnknown,
-		Reread: s.plan.Read.Again, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, ProblemsUntil: s.plan.Objects.ProblemsUntil(),
+		Reread: s.plan.Read.Again, AccountMissing: s.accountMissing(), Causes: causes, Schedule: s.plan.Schedule, RetryAt: plan.Earliest(s.plan.Retries()).At,
 		ComparesObjects: p.backstop().On(), HasSuspects: s.plan.Objects.Suspects(),
 	})
 	if p.plan.Scope.All {

@@ -28,7 +28,7 @@ func (p *pass) forgetRefusals(ctx context.Context) {
 			continue
 		}
 		if other, err := owners.Cached(ctx, p.reconciler.Clients.Client, o.Attempts.Refused.Other); err == nil && other == nil {
-			o.Attempts.Forget()
+			o.Attempts.Refused = nil
 		}
 	}
 }

@@ -63,7 +63,8 @@ func TestRefusalsOutlastReads(t *testing.T) {
 		o := p.state.plan.Objects.ByID[d.ID]
 		require.Nil(t, o.Problem, "it is to be attempted")
 		p.recorder().RecordResult(apply.Result{Task: plan.Task{Object: d, Known: o}, Err: &owners.Conflict{Manager: "vidra/other", Leaving: true}})
-		if p.plan.Now = p.plan.Now.Add(5 * time.Second); !p.plan.Failed(plan.Ending{All: true}) {
+		p.plan.NoteFailures(plan.Ending{})
+		if p.plan.Now = p.plan.Now.Add(5 * time.Second); plan.Earliest(p.state.plan.Retries()) == (plan.Wake{}) {
 			break
 		}
 	}

@@ -83,10 +83,10 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	p.awaitRefused(p.awaitRights(o.All))
 	s.plan.Objects.ForgetUnused()
 	end := plan.Ending{
-		All: o.All, Stalled: o.Obstacles.Stalled != nil, Unobserved: o.Unobserved != nil,
-		Blocked: o.Obstacles.Blocked != nil && !o.Obstacles.Blocked.Awaited || o.Obstacles.Source != nil && !o.Obstacles.Source.Awaited,
+		Stalled: o.Obstacles.Stalled != nil, Blocked: o.Obstacles.Blocked != nil, Unobserved: o.Unobserved != nil,
+		Unended: o.Obstacles.Blocked != nil && !o.Obstacles.Blocked.Awaited || o.Obstacles.Source != nil && !o.Obstacles.Source.Awaited,
 	}
-	s.plan.Schedule.Attempted(p.plan.Failed(end), end.All, p.plan.Now)
+	p.plan.NoteFailures(end)
 	restores, later := s.writes.ToRestore(p.foreign, p.plan.Now)
 	wakes := append(p.plan.Wakes(end), plan.Wake{At: later, Why: plan.WakeStatus})
 	if p.obstacles.Waiting != nil {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -14,7 +13,7 @@ const (
 	RetryMin = 500 * time.Millisecond
 	// RetryMax is the longest time between two attempts after a failure.
 	RetryMax = 2 * time.Minute
-	// maxSteps is how often the time between attempts doubles at most.
+	// maxSteps is how often the time between attempts doubles at most, before RetryMax.
 	maxSteps = 10
 	// ErrorRetryMin is the time until a reconcile that returned an error is repeated for the
 	// first time: mostly because another client wrote the VidraResource at the same time.
@@ -25,14 +24,9 @@ const (
 	ErrorRetryBurst = 100
 )
 
-// RetryDelay returns the time until the next attempt after a failure and a number of attempts before the last one.
-func RetryDelay(attempts int) time.Duration {
-	backoff := wait.Backoff{Duration: RetryMin, Factor: 2, Jitter: 0.2, Steps: maxSteps, Cap: RetryMax}
-	delay := backoff.Step()
-	for range min(attempts, maxSteps) {
-		delay = backoff.Step()
-	}
-	return delay
+// RetryDelay returns the time until the next attempt after a number of failures in a row, without jitter.
+func RetryDelay(failures int) time.Duration {
+	return min(RetryMin<<min(max(failures-1, 0), maxSteps), RetryMax)
 }
 
 // NewRateLimiter returns the rate limiter for reconciles that return an error. It is the

@@ -177,7 +177,7 @@ func (p *Planner) NeedsHealth() (objects []*Object) {
 	}
 	for _, o := range p.State.Objects.Manifest {
 		check, answer := p.Settings.Checks.For(o.ID.GroupKind), o.Seen.answer
-		again := answer.failed != nil && p.Scope.Resync || o.retriesHealth() && p.Scope.Retry
+		again := answer.failed != nil && p.Scope.Resync || o.retriesHealth() && o.Attempts.Retry.due(p.Now, p.Scope.All)
 		checked := check != nil || answer.check != nil || answer.failed != nil // or the read for the end of its check failed
 		if o.hasHealth() && checked && p.healthUnknown(o) && (answer.health == nil || answer.check != check || again) {
 			objects = append(objects, o)

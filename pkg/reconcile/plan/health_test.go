@@ -145,8 +145,11 @@ func TestRepeatedHealthReads(t *testing.T) {
 				p.Settings.Checks = healthcheck.Compile(nil, nil)
 			}
 			p.NoteHealthRead(o, fixture.LiveConfigMap("1", nil), tt.err)
-			require.Equal(t, tt.retry, p.Failed(Ending{All: true}))
+			p.Now = time.Now()
+			p.NoteFailures(Ending{})
+			require.Equal(t, tt.retry, Earliest(p.State.Retries()) != Wake{})
 			require.Empty(t, p.NeedsHealth(), "before the retry")
+			p.Now = p.Now.Add(time.Second)
 			for _, of := range []struct {
 				scope Scope
 				want  bool

@@ -43,9 +43,8 @@ type Object struct {
 type Attempts struct {
 	// Refused is the last refusal of an apply or removal, if the same attempt would be refused again; nil otherwise.
 	Refused *Refused
-	// Failures are the failed attempts in a row, each after the delay of the one before. The delay of the last one ends at NotBefore. EndProblem ends both.
-	Failures  int
-	NotBefore time.Time
+	// Retry is the next attempt while the object has a problem. [Planner.NoteFailures] sets and ends it.
+	Retry Retry
 	// MissingRights are the rights that the last failed request may have lacked.
 	MissingRights []access.Right
 	// ReleaseAsked reports that its other owner was enqueued to release the object, at the last attempt or at one in a row before.
@@ -150,12 +149,8 @@ func (o *Object) Await(reason, message string) {
 
 // EndProblem ends the problem of the object, and with it the knowledge from the attempts that failed.
 func (o *Object) EndProblem() {
-	o.Problem, o.Attempts.MissingRights = nil, nil
-	o.Attempts.Forget()
+	o.Problem, o.Attempts.MissingRights, o.Attempts.Refused = nil, nil, nil
 }
-
-// Forget forgets the refusal and the delay of the failed attempts: the next one is the first.
-func (a *Attempts) Forget() { a.Refused, a.Failures, a.NotBefore = nil, 0, time.Time{} }
 
 // Leave notes that another client created the object, which Vidra leaves as it is.
 func (o *Object) Leave() {

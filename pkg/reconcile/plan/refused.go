@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -96,10 +95,6 @@ func (p *Planner) NoteDeleting(o *Object, key trigger.ObjectKey, version string,
 }
 
 func (p *Planner) noteRefusal(o *Object, key trigger.ObjectKey, configuration string, err error) {
-	if err != nil && !p.Now.Before(o.Attempts.NotBefore) { // an attempt that an event makes leaves the delay as it is
-		o.Attempts.NotBefore = p.Now.Add(limits.RetryDelay(o.Attempts.Failures) / 2)
-		o.Attempts.Failures++
-	}
 	before := o.Attempts.Refused
 	o.Attempts.Refused = nil
 	r := &Refused{key: key, configuration: configuration, removal: o.Desired == nil}
@@ -205,7 +200,7 @@ func (p *Planner) evidenceOf(r *Refused) (now evidence) {
 // rests reports whether the last attempt would be refused again, as far as is known, so that the next one waits for a change.
 func (p *Planner) rests(o *Object) bool {
 	r := o.Attempts.Refused
-	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration || !o.Problem.Until.IsZero() && !p.Now.Before(o.Problem.Until) {
+	if o.Problem == nil || r == nil || r.removal != (o.Desired == nil) || !r.removal && r.configuration != o.Desired.Configuration {
 		return false
 	}
 	enough := r.attempts >= maxAttempts && r.last.Sub(r.since) >= attemptsTake
@@ -215,34 +210,26 @@ func (p *Planner) rests(o *Object) bool {
 	return enough && p.evidenceOf(r) == r.evidence
 }
 
-// refusalStands reports whether attempts at an object wait, because they would be refused again, or for the backoff of the object. A resync, a changed spec
-// or content of a source, and a thing that the last attempt lacked, such as a right, make one in any case.
-func (p *Planner) refusalStands(o *Object) bool {
-	return !p.Scope.Resync && !p.Revised && !p.Causes.Retry && (p.rests(o) || p.backsOff(o))
-}
-
-// backsOff reports whether an object failed so often, and so recently, that the retry is for another object, or for a source whose content is the same. The
-// schedule is common to all objects and begins anew with the first failure of each.
-func (p *Planner) backsOff(o *Object) bool {
-	r := o.Attempts.Refused
-	ended := r != nil && (r.attempts == 0 || p.evidenceOf(r) != r.evidence) // its cause, perhaps
-	return o.Problem != nil && o.Problem.Until.IsZero() && (!p.Causes.All || p.Scope.Sources) && p.Now.Before(o.Attempts.NotBefore) && !ended
+// Waits reports whether the next attempt at an object with a problem waits: it would be refused again, or its time is still to come. A resync, a changed spec
+// or content of a source, a thing that the last attempt lacked, such as a right, and the time of the problem make one in any case.
+func (p *Planner) Waits(o *Object) bool {
+	if o.Problem == nil || !o.Problem.Until.IsZero() && !p.Now.Before(o.Problem.Until) || p.Scope.Resync || p.Revised || p.Causes.Retry {
+		return false
+	}
+	r, caused := o.Attempts.Refused, p.Causes.All && !p.Scope.Sources // a source with the same content causes nothing
+	ended := r != nil && (r.attempts == 0 || p.evidenceOf(r) != r.evidence)
+	return p.rests(o) || !ended && !caused && !o.Attempts.Retry.due(p.Now, p.Scope.All)
 }
 
 // RestRemovals returns nil if the removal of all of them would be refused again. Otherwise it returns all, because the
 // knowledge about one decides about its containers.
 func (p *Planner) RestRemovals(ids []object.Identity) []object.Identity {
 	for _, id := range ids {
-		if !p.refusalStands(p.State.Objects.ByID[id]) {
+		if !p.Waits(p.State.Objects.ByID[id]) {
 			return ids
 		}
 	}
 	return nil
-}
-
-// StillDeleting reports whether an object whose deletion was accepted is as it was when it was read last.
-func (p *Planner) StillDeleting(o *Object) bool {
-	return o.Attempts.Refused != nil && o.Attempts.Refused.deleting && p.refusalStands(o)
 }
 
 // AwaitRefused has the VidraResource enqueued when an object with a refused apply or removal changes, or an obstacle of it,

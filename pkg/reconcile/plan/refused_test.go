@@ -104,10 +104,11 @@ func TestRests(t *testing.T) {
 				p.Now = begin.Add(delay)
 				p.NoteRefusedRemoval(o, trigger.ObjectKey{}, webhook)
 				o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed")
+				p.NoteFailures(Ending{})
 			}
 			p.Now = p.Now.Add(tc.after)
 			require.Equal(t, tc.want, p.rests(o), tc.reason)
-			require.Equal(t, !tc.want, p.Failed(Ending{All: true}), "what does not rest is retried")
+			require.Equal(t, !tc.want, Earliest(p.State.Retries()) != Wake{}, "what does not rest is retried")
 		})
 	}
 }
@@ -115,16 +116,17 @@ func TestRests(t *testing.T) {
 // TestDelayEndsWithTheCause: a changed source has the delay of a failing object last. A change of the thing that refused it ends it.
 func TestDelayEndsWithTheCause(t *testing.T) {
 	t.Parallel()
-	p := &Planner{Env: &Env{Watches: &shown{}}, Settings: &Settings{Watched: true}, State: &State{}, Causes: trigger.Causes{All: true}, Scope: Scope{All: true, Sources: true, Retry: true}}
+	p := &Planner{Env: &Env{Watches: &shown{}}, Settings: &Settings{Watched: true}, State: &State{}, Now: time.Now(), Causes: trigger.Causes{All: true}, Scope: Scope{All: true, Sources: true, Retry: true}}
 	o := p.State.Objects.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "page"})
 	p.NoteRefusedRemoval(o, trigger.ObjectKey{}, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "page", errors.New(`admission webhook "policy" denied the request`)))
 	o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed")
-	require.True(t, p.refusalStands(o))
+	p.NoteFailures(Ending{})
+	require.True(t, p.Waits(o))
 	was := o.Attempts.Refused.evidence
 	o.Attempts.Refused.evidence.obstacles = "before"
-	require.False(t, p.refusalStands(o), "it has changed since")
+	require.False(t, p.Waits(o), "it has changed since")
 	o.Attempts.Refused.evidence, o.Attempts.Refused.attempts = was, 0
-	require.False(t, p.refusalStands(o), "the end of the last reconcile has seen that")
+	require.False(t, p.Waits(o), "the end of the last reconcile has seen that")
 }
 
 // TestRestsOccupied: a container rests after two attempts that the same object kept it, if that is watched, and after six otherwise.

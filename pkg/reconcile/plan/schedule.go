@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -48,6 +49,8 @@ const (
 	KindGoneTimeout = 10 * time.Second
 	// ResyncJitter spreads resyncs over this part of their interval.
 	ResyncJitter = 0.1
+	// retryJitter is that part of the time between two attempts after a failure.
+	retryJitter = 0.2
 	// RemoteRetry is when a reconcile of a VidraResource of another cluster is tried
 	// again that found no place. See limits.RemoteLimiter.
 	RemoteRetry = 250 * time.Millisecond
@@ -66,9 +69,8 @@ const (
 type Schedule struct {
 	// Resync is when every object is considered.
 	Resync time.Time
-	// Retry is the time of the next attempt after a failure, or zero. Retries counts the failed attempts in a row.
-	Retry   time.Time
-	Retries int
+	// Retry is the next attempt at the work of the VidraResource as a whole: to read the manifest, or to begin at all.
+	Retry Retry
 	// Flush is when the status counts the reverts, or zero.
 	Flush time.Time
 	// Suspects is when the suspects of the backstop are compared with the API server.
@@ -83,33 +85,66 @@ type Schedule struct {
 // BeginAll notes that every object is considered: all that reconciles of some objects have left is due.
 func (s *Schedule) BeginAll() { s.healthDelayed, s.digests = false, time.Time{} }
 
-// retryDue reports whether the time of the next attempt has come.
-func (s *Schedule) retryDue(now time.Time) bool { return s.Retry.IsZero() || !now.Before(s.Retry) }
-
 // FlushDue reports whether it is time for the status to count the reverts.
 func (s *Schedule) FlushDue(now time.Time) bool { return !s.Flush.IsZero() && !now.Before(s.Flush) }
 
-// RetryNow forgets the failed attempts at all objects.
-func (s *State) RetryNow() {
-	s.Schedule.RetryNow()
-	for o := range s.Objects.All() {
-		o.Attempts.Failures, o.Attempts.NotBefore = 0, time.Time{}
+// Retry is the next attempt after failures. The zero value is due.
+type Retry struct {
+	// At is the time of the next attempt, or zero. Failures counts the failed attempts in a row.
+	At       time.Time
+	Failures int
+}
+
+// due reports whether the next attempt is made. A reconcile of all objects makes it from half of the delay on, so that the attempts at many objects share
+// reconciles.
+func (r Retry) due(now time.Time, all bool) bool {
+	if all {
+		now = now.Add(limits.RetryDelay(r.Failures) / 2)
+	}
+	return !now.Before(r.At)
+}
+
+// Failed notes a failed attempt. An attempt that an event makes before it is due leaves the time as it is.
+func (r *Retry) Failed(now time.Time, all bool) {
+	if r.due(now, all) {
+		r.Failures++
+		r.At = now.Add(wait.Jitter(limits.RetryDelay(r.Failures), retryJitter))
 	}
 }
 
-// RetryNow begins the delays anew. Objects that failed before keep their own.
-func (s *Schedule) RetryNow() { s.Retries, s.Retry = 0, time.Time{} }
-
-// Attempted notes whether something is left to be retried after a reconcile, which considered
-// all objects or not.
-func (s *Schedule) Attempted(failed, all bool, now time.Time) {
-	switch {
-	case failed && s.retryDue(now):
-		s.Retry = now.Add(limits.RetryDelay(s.Retries))
-		s.Retries++
-	case !failed && all:
-		s.RetryNow()
+// RetryNow makes all attempts due.
+func (s *State) RetryNow() {
+	s.Schedule.Retry = Retry{}
+	for o := range s.Objects.All() {
+		o.Attempts.Retry = Retry{}
 	}
+}
+
+// NoteFailures notes the failures at the end of a reconcile, and the ends of failures.
+func (p *Planner) NoteFailures(e Ending) {
+	s, kept := p.State, false
+	for o := range s.Objects.All() {
+		kept = kept || o.Problem != nil && strings.HasPrefix(o.Problem.Message, removedWhenApplied)
+		switch retry := &o.Attempts.Retry; {
+		case o.Problem == nil && !o.retriesHealth():
+			*retry = Retry{}
+		case e.Stalled, e.Blocked: // there was no attempt
+		case p.fails(o):
+			retry.Failed(p.Now, p.Scope.All)
+		case retry.due(p.Now, p.Scope.All): // an event causes the next attempt, perhaps before a later time
+			retry.At = time.Time{}
+		}
+	}
+	if e.Unended || kept && !e.Stalled && !s.Objects.hasUnapplied() { // a reconcile of some objects has applied the last one
+		s.Schedule.Retry.Failed(p.Now, false)
+	} else {
+		s.Schedule.Retry = Retry{}
+	}
+}
+
+// fails reports whether time alone causes the next attempt at an object. A lasting refusal is retried only after a change.
+func (p *Planner) fails(o *Object) bool {
+	return o.Problem != nil && !o.Problem.Awaited && !p.rests(o) || o.retriesHealth()
 }
 
 // Wake is the time of an uncaused reconcile of a VidraResource, and its reason.
@@ -149,19 +184,19 @@ func Earliest(wakes []Wake) Wake {
 
 // Ending is the result of a reconcile, as far as the next one depends on it.
 type Ending struct {
-	// All reports that every object was considered.
-	All bool
 	// Stalled reports that all work waits until a user changes the VidraResource;
-	// Blocked, that all or some work waits at present, and that no event ends that.
+	// Blocked, that all work waits at present.
 	Stalled, Blocked bool
+	// Unended reports an obstacle to all or some work that no event ends.
+	Unended bool
 	// Unobserved reports that a watch is still to show an applied object.
 	Unobserved bool
 }
 
 // Wakes returns when the VidraResource is reconciled again without a cause.
 func (p *Planner) Wakes(e Ending) []Wake {
-	s := p.State
-	wakes := []Wake{{s.Schedule.Resync, wakeResync}, {s.Schedule.Retry, wakeRetry}, {s.Schedule.Flush, wakeFlush}, {s.Schedule.digests, wakeDigest}}
+	s, all := p.State, p.Scope.All || e.Stalled || e.Blocked
+	wakes := []Wake{{s.Schedule.Resync, wakeResync}, {s.Schedule.Flush, wakeFlush}, {s.Schedule.digests, wakeDigest}}
 	if e.Unobserved {
 		wakes = append(wakes, Wake{p.Now.Add(observeRetry), wakeUnobserved})
 	}
@@ -170,18 +205,18 @@ func (p *Planner) Wakes(e Ending) []Wake {
 	}
 	if s.Health != nil {
 		for _, w := range s.Health.wakes(s.Schedule.health) {
-			if w.At.After(p.Now) || !e.All { // otherwise this reconcile has kept it, or cannot
+			if w.At.After(p.Now) || !all { // otherwise this reconcile has kept it, or cannot
 				wakes = append(wakes, w)
 			}
 		}
 	}
 	if !e.Stalled {
-		for _, w := range p.objectWakes() {
+		for _, w := range append(s.Retries(), p.objectWakes()...) {
 			if w.At.After(p.Now) { // otherwise this reconcile has kept it
 				wakes = append(wakes, w)
 			}
 		}
-		if !e.All && s.Objects.Suspects() && !p.Now.Before(s.Schedule.Suspects) { // a revert does not compare
+		if !all && s.Objects.Suspects() && !p.Now.Before(s.Schedule.Suspects) { // a revert does not compare
 			wakes = append(wakes, Wake{p.Now, wakeSuspects})
 		}
 	}
@@ -206,9 +241,6 @@ func (p *Planner) objectWakes() []Wake {
 		if o.Edits.Drift != nil {
 			wakes = append(wakes, Wake{o.Edits.Drift.Decision.Until, wakeExemption})
 		}
-		if o.Problem != nil {
-			wakes = append(wakes, Wake{o.Problem.Until, wakeProblem})
-		}
 		switch {
 		case o.Desired == nil || !o.Edits.Contention.Contended():
 		case p.held(o):
@@ -220,31 +252,18 @@ func (p *Planner) objectWakes() []Wake {
 	return wakes
 }
 
-// ProblemsUntil returns when the first object with a problem is considered again in any case, or zero.
-func (s *Objects) ProblemsUntil() (first time.Time) {
-	for o := range s.All() {
-		if o.Problem != nil && !o.Problem.Until.IsZero() && (first.IsZero() || o.Problem.Until.Before(first)) {
-			first = o.Problem.Until
+// Retries returns when failures are retried, and when objects that wait for a time are considered in any case.
+func (s *State) Retries() []Wake {
+	wakes := []Wake{{s.Schedule.Retry.At, wakeRetry}}
+	for o := range s.Objects.All() {
+		if o.Problem != nil {
+			wakes = append(wakes, Wake{o.Problem.Until, wakeProblem})
+		}
+		if !o.Attempts.Retry.At.IsZero() { // of few objects
+			wakes = append(wakes, Wake{o.Attempts.Retry.At, wakeRetry})
 		}
 	}
-	return first
-}
-
-// Failed reports whether something is left to be retried. A delayed revert has a time of its own, and a lasting refusal is
-// retried only after a change.
-func (p *Planner) Failed(e Ending) bool {
-	pending, failed, kept := len(p.Findings.PendingDrift), false, false
-	for o := range p.State.Objects.All() {
-		rests := p.rests(o)
-		failed = failed || o.Problem != nil && !o.Problem.Awaited && !rests || o.retriesHealth()
-		kept = kept || o.Problem != nil && strings.HasPrefix(o.Problem.Message, removedWhenApplied)
-		if o.Desired != nil && (rests || p.held(o)) {
-			if _, waits := p.Findings.PendingDrift[o.Desired.Key]; waits {
-				pending--
-			}
-		}
-	}
-	return !e.Stalled && (e.Blocked || failed || pending > 0 || kept && !p.State.Objects.hasUnapplied())
+	return wakes
 }
 
 // Requeue returns the result of a reconcile after which the VidraResource is reconciled again

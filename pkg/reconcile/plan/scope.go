@@ -15,7 +15,7 @@ type Scope struct {
 	Changed, Sources bool
 	// Resync reports that the consideration of every object is due.
 	Resync bool
-	// Retry reports that failed objects are tried again.
+	// Retry reports that the manifest is read again after a failure.
 	Retry bool
 	// Suspects reports that it is time to compare the suspects of the backstop with the API server.
 	Suspects bool
@@ -35,8 +35,8 @@ type ScopeInput struct {
 	Reread, AccountMissing bool
 	Causes                 trigger.Causes
 	Schedule               Schedule
-	// ProblemsUntil is when the first object with a problem is considered again in any case, or zero.
-	ProblemsUntil time.Time
+	// RetryAt is the time of the first retry, or zero.
+	RetryAt time.Time
 	// ComparesObjects reports that the backstop is on; HasSuspects, that it found suspects.
 	ComparesObjects, HasSuspects bool
 }
@@ -52,14 +52,13 @@ func DecideScope(in ScopeInput) Scope {
 	s.Resync = respecified || due(in.Schedule.Resync)
 	s.Sources = in.SourcesChanged || in.SourcesUnknown && s.Resync
 	s.Changed = respecified || s.Sources
-	s.Retry = s.Resync || in.Causes.All || in.Reread || in.Schedule.retryDue(in.Now)
+	s.Retry = s.Resync || in.Causes.All || in.Reread || due(in.Schedule.Retry.At)
 
 	heldBack := in.Generations.Observed != in.Generations.Spec
-	retries := s.Retry && !in.Schedule.Retry.IsZero()
+	retries := !in.RetryAt.IsZero() && due(in.RetryAt)
 	// An uncaused reconcile considers all, except one that only reports reverts.
 	uncaused := len(in.Causes.Objects) == 0 && !in.Causes.Health && !in.Causes.Others && !in.Causes.Report && !in.Schedule.FlushDue(in.Now)
-	waited := !in.ProblemsUntil.IsZero() && due(in.ProblemsUntil)
-	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || waited || s.Resync || in.Causes.All || in.Reread || uncaused
+	s.All = in.Finalizing || in.AccountMissing || heldBack || retries || s.Resync || in.Causes.All || in.Reread || uncaused
 
 	// A revert does not wait for comparisons.
 	s.Suspects = s.All && in.ComparesObjects && in.HasSuspects && due(in.Schedule.Suspects)

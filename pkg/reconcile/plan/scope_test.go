@@ -38,10 +38,14 @@ func TestDecideScope(t *testing.T) {
 			Scope{All: true, Changed: true, Sources: true, Resync: true, Retry: true},
 		},
 		"RetryWaits": {
-			"An edit does not retry what failed elsewhere.", func(in *ScopeInput) { in.Schedule.Retry = future }, Scope{},
+			"An edit does not retry what failed elsewhere.", func(in *ScopeInput) { in.Schedule.Retry.At, in.RetryAt = future, future }, Scope{},
 		},
 		"RetryDue": {
-			"An edit does not keep what is due waiting.", func(in *ScopeInput) { in.Schedule.Retry = past }, Scope{All: true, Retry: true},
+			"An edit does not keep what is due waiting.", func(in *ScopeInput) { in.Schedule.Retry.At, in.RetryAt = past, past }, Scope{All: true, Retry: true},
+		},
+		"RetryOfAnObject": {
+			"A failing object has all considered at its time, and the manifest is read again at another one.",
+			func(in *ScopeInput) { in.Schedule.Retry.At, in.RetryAt = future, past }, Scope{All: true},
 		},
 		"Flush": {
 			"The status counts reverts without considering all objects.",

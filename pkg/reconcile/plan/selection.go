@@ -121,7 +121,7 @@ func (p *Planner) preconditions(ctx context.Context, o *Object, cause trigger.Ca
 		coOwned:     trigger.CoOwned(kept),
 		terminating: p.Terminating(ctx, d.ID.Namespace),
 		gone:        p.State.Watching.Watches[p.Settings.WatchKey(d.Key)].State == watchregistry.Pending,
-		held:        o.Problem != nil && (!p.Scope.Retry || p.refusalStands(o)),
+		held:        p.Waits(o),
 		contended:   p.held(o),
 		completes:   o.Completes(cause),
 		decision:    p.decide(o),

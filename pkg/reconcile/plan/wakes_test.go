@@ -45,13 +45,13 @@ func TestWakesOutliveAReconcileOfSomeObjects(t *testing.T) {
 		}
 		all := planner(now, Scope{All: true})
 		prepare(all, o)
-		due := Earliest(all.Wakes(Ending{All: true}))
+		due := Earliest(all.Wakes(Ending{}))
 		require.Equal(t, want, due.Why)
 		some := planner(now.Add(time.Millisecond), Scope{})
 		some.SelectObjects(t.Context(), false)
 		some.Checkup()
 		require.Equal(t, due, Earliest(some.Wakes(Ending{})))
 		stalled := planner(due.At, Scope{All: true})
-		require.Equal(t, wakeResync, Earliest(stalled.Wakes(Ending{All: true, Stalled: true})).Why, "no time makes a second reconcile of all objects")
+		require.Equal(t, wakeResync, Earliest(stalled.Wakes(Ending{Stalled: true})).Why, "no time makes a second reconcile of all objects")
 	}
 }

@@ -77,10 +77,7 @@ func (a *Remover) stillThere(ctx context.Context, entry *v1alpha1.ManagedResourc
 	if entry.State != v1alpha1.ObjectDeleting || !a.Applier.Settings.Watched {
 		return false
 	}
-	if o := a.Plan.State.Objects.ByID[object.IdentityOf(entry)]; o != nil && a.Plan.StillDeleting(o) {
-		return true
-	}
-	if a.Plan.Scope.Retry {
+	if o := a.Plan.State.Objects.ByID[object.IdentityOf(entry)]; o != nil && !a.Plan.Waits(o) {
 		return false
 	}
 	mapping, err := a.kinds.InAnyVersion(ctx, a.Applier.Destination, object.GVKOf(entry))

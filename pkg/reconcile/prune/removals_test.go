@@ -102,10 +102,7 @@ func TestRecordRemoval(t *testing.T) {
 	deleting := func(o *plan.Object) { o.Entry.State = v1alpha1.ObjectDeleting }
 	known := func(o *plan.Object) { o.Entry.UID = "a" }
 	first := func(a *Remover) { a.Plan.First = true }
-	failing := func(o *plan.Object) {
-		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed")
-		o.Attempts.Failures, o.Attempts.NotBefore = 3, now.Add(-time.Second)
-	}
+	failing := func(o *plan.Object) { o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed") }
 	forbidden := apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New("no"))
 	const pending = v1alpha1.ObjectPending
 	type want struct {
@@ -114,9 +111,8 @@ func TestRecordRemoval(t *testing.T) {
 		problem *object.Failure
 		action  events.Action
 		note    string
-		// refused reports that a refusal is noted, and missing that rights are. failures counts the failed attempts in a row.
+		// refused reports that a refusal is noted, and missing that rights are.
 		refused, missing bool
-		failures         int
 		gone, left       time.Time
 		received         bool
 	}
@@ -162,7 +158,7 @@ func TestRecordRemoval(t *testing.T) {
 		},
 		"KindUnknown": {
 			reason: "An attempt without the resource of the kind shows nothing about it.", before: func(o *plan.Object) { o.Departure.KindGoneSince = now.Add(-time.Second) }, done: removal{end: failed, err: errDown},
-			want: want{failures: 1, state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, gone: now.Add(-time.Second)},
+			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, gone: now.Add(-time.Second)},
 		},
 
 		"OutOfScope": {
@@ -199,23 +195,22 @@ func TestRecordRemoval(t *testing.T) {
 
 		"Failed": {
 			reason: "It is tried again.", done: removal{end: failed, key: pageKey, err: errDown},
-			want: want{failures: 1, state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}},
+			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}},
 		},
 		"Forbidden": {
 			reason: "The rights are awaited.", done: removal{end: failed, key: pageKey, err: forbidden, disclosure: disclosureOf(&v1alpha1.ManagedResourceStatus{}, fixture.LiveConfigMap("a", nil))},
-			want: want{failures: 1, state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: `cannot be removed: configmaps "page" is forbidden: no`}, refused: true, missing: true},
+			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: `cannot be removed: configmaps "page" is forbidden: no`}, refused: true, missing: true},
 		},
 		"ForbiddenUnread": {
 			reason: "An object that was not read may be sensitive.", done: removal{end: failed, key: pageKey, err: forbidden},
 			want: want{
-				failures: 1,
-				state:    v1alpha1.ObjectFailed, refused: true, missing: true,
+				state: v1alpha1.ObjectFailed, refused: true, missing: true,
 				problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: the API server answered Forbidden; its message is withheld because it may quote a sensitive value"},
 			},
 		},
 		"FailedWhileDeleting": {
 			reason: "The accepted deletion goes on.", before: deleting, done: removal{end: failed, key: pageKey, err: errDown, former: ". The former account may not either"},
-			want: want{failures: 1, state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down. The former account may not either"}},
+			want: want{state: v1alpha1.ObjectDeleting, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down. The former account may not either"}},
 		},
 
 		"Deleted": {
@@ -271,8 +266,8 @@ func TestRecordRemoval(t *testing.T) {
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is exempt", Awaited: true, Until: now.Add(time.Hour)}},
 		},
 		"FailedAgain": {
-			reason: "The delay grows.", before: failing, done: removal{end: failed, key: pageKey, err: errDown},
-			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}, failures: 4},
+			reason: "It is the same failure.", before: failing, done: removal{end: failed, key: pageKey, err: errDown},
+			want: want{state: v1alpha1.ObjectFailed, problem: &object.Failure{Reason: v1alpha1.ReasonPruneFailed, Message: "cannot be removed: down"}},
 		},
 	}
 	for name, tc := range cases {
@@ -292,7 +287,7 @@ func TestRecordRemoval(t *testing.T) {
 			if got.problem, got.gone, got.left, got.received = o.Problem, o.Departure.KindGoneSince, o.Departure.At, o.Departure.Received; o.Entry != nil {
 				got.state = o.Entry.State
 			}
-			got.refused, got.missing, got.failures = o.Attempts.Refused != nil, o.Attempts.MissingRights != nil, o.Attempts.Failures
+			got.refused, got.missing = o.Attempts.Refused != nil, o.Attempts.MissingRights != nil
 			for _, change := range a.Plan.State.Reports.Events {
 				require.Equal(t, "page", change.Object.Name)
 				got.action, got.note = change.Action, change.Note
@@ -588,7 +583,11 @@ func TestStillThere(t *testing.T) {
 			if tc.unknown {
 				a.Plan.State = &plan.State{}
 			}
-			a.Applier.Settings.Watched, a.Plan.Scope.Retry = !tc.unwatched, tc.retry
+			a.Applier.Settings.Watched = !tc.unwatched
+			if o := a.Plan.State.Objects.ByID[page]; o != nil && !tc.retry {
+				o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
+				o.Attempts.Retry.At = now.Add(time.Minute)
+			}
 			a.Applier.Destination, a.Plan.Env.Watches = kinds{mapping: tc.mapping}, watched{tc.found, tc.synced}
 			require.Equal(t, tc.want, a.stillThere(t.Context(), entry), tc.reason)
 		})
@@ -600,8 +599,10 @@ func TestStillThereUnread(t *testing.T) {
 	t.Parallel()
 	a := remover(page)
 	o := a.Plan.State.Objects.ByID[page]
-	o.Entry.State, o.Attempts.Refused = v1alpha1.ObjectDeleting, &plan.Refused{}
+	o.Entry.State = v1alpha1.ObjectDeleting
+	a.Plan.NoteRefusedRemoval(o, pageKey, apierrors.NewForbidden(fixture.ConfigMaps.GroupResource(), "page", errors.New("no")))
 	o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for its finalizers (a)")
+	o.Attempts.Retry.At = now.Add(time.Minute)
 	a.Applier.Settings.Watched, a.Plan.Env.Watches = true, watched{found: true, synced: true}
 	a.Prune(t.Context(), []object.Identity{page})
 	require.True(t, o.In(v1alpha1.ObjectDeleting))

@@ -207,9 +207,6 @@ func (p *Recorder) emit(r apply.Result) {
 func (p *Recorder) RecordFailure(r apply.Result) {
 	o := r.Task.Known
 	why := failureOf(r)
-	if o.Problem == nil && why.Reason == v1alpha1.ReasonApplyFailed { // the delay may have grown with the failures of other objects
-		p.Plan.State.Schedule.RetryNow()
-	}
 	p.Plan.NoteRefusal(o, r.Err)
 	o.Problem = &why
 	p.Applier.Refused(o, r.Err, r.Task.Object.Key, "get", "patch", "create", "delete")

@@ -35,10 +35,11 @@ func TestEndOfFailures(t *testing.T) {
 			o := s.Objects.ByID[d.ID]
 			o.Entry = fixture.InState(v1alpha1.ObjectFailed, "1")
 			o.Fail(v1alpha1.ReasonApplyFailed, "no")
-			o.Attempts = plan.Attempts{Refused: &plan.Refused{Other: "rival"}, Failures: 7, NotBefore: time.Now().Add(time.Minute), MissingRights: make([]access.Right, 1)}
+			o.Attempts = plan.Attempts{Refused: &plan.Refused{Other: "rival"}, Retry: plan.Retry{Failures: 7, At: time.Now().Add(time.Minute)}, MissingRights: make([]access.Right, 1)}
 			result.Task.Object, result.Task.Known = d, o
 			p := Recorder{Plan: &plan.Planner{Settings: &plan.Settings{}, VR: &v1alpha1.VidraResource{}, State: s, Env: &plan.Env{Index: trigger.NewIndex()}}}
 			p.RecordResult(result)
+			p.Plan.NoteFailures(plan.Ending{})
 			require.Nil(t, o.Problem)
 			require.Equal(t, plan.Attempts{}, o.Attempts)
 		})
