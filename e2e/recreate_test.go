@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -122,4 +123,40 @@ func TestForceIsNoCureForMistakes(t *testing.T) {
 	awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "Deployment", "spec.selector", "immutable")
 	require.Equal(t, before.GetUID(), get(t, deployment).GetUID())
 	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))
+}
+
+// TestForceNearTheSizeLimit deletes no object whose new creation leaves an entry that the VidraResource has no room for: the VidraResource would be
+// refused as too large from then on.
+func TestForceNearTheSizeLimit(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	const count, limit, room = 60, 1_400_000, 3_000
+	of := func(value string, padding int) string {
+		text := []string{"# " + strings.Repeat("x", padding) + "\n"}
+		for i := range count {
+			text = append(text, "immutable: true\n"+configMap(fmt.Sprintf("c%d", i), value))
+		}
+		return manifests(text...)
+	}
+	padding := limit
+	newVidraResource(t, ns, of("one", padding), forced)
+	v := awaitNotReady(t, ns, v1alpha1.ReasonManifestInvalid, "and the limit is 1400000")
+	var size int
+	_, text, _ := strings.Cut(meta.FindStatusCondition(v.Status.Conditions, v1alpha1.ConditionReady).Message, "would have ")
+	_, err := fmt.Sscanf(text, "%d bytes", &size)
+	require.NoError(t, err)
+	padding -= size - limit + room
+	setManifest(t, ns, of("one", padding))
+	awaitReady(t, ns)
+	first := declaredObject(t, ns, "immutable: true\n"+configMap("c0", "one"), "ConfigMap", "c0")
+	before := get(t, first)
+	mark := auditMark(t)
+	setManifest(t, ns, of("two", padding))
+	awaitNotReady(t, ns, v1alpha1.ReasonApplyFailed, "it is not deleted now: the VidraResource would have", "and the limit is 1400000")
+	require.Equal(t, before.GetUID(), get(t, first).GetUID())
+	require.Empty(t, operatorSince(t, mark).ObjectsIn(ns).Only(verbIs("delete")))
+
+	setManifest(t, ns, of("two", padding/2))
+	awaitReady(t, ns)
+	require.NotEqual(t, before.GetUID(), get(t, first).GetUID())
 }

@@ -204,7 +204,12 @@ func (p *pass) replaceAll(ctx context.Context, results []apply.Result) {
 		before[i] = r.Task.Known.Entry.Recreated
 		r.Task.Known.Entry.Recreated = &v1alpha1.RecreatedStatus{Configuration: r.Task.Object.Configuration, UID: string(r.Recreation.Delete.GetUID())}
 	}
-	err := p.writeInventory(ctx)
+	var err error
+	if why := p.tooLarge(); why != nil {
+		err = errors.New(why.Message)
+	} else {
+		err = p.writeInventory(ctx)
+	}
 	if err == nil { // the write may have taken long
 		p.state.lane.apart(func() { err = p.stale(ctx) })
 	}

@@ -130,7 +130,7 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	}
 	p.reconciler.related.named.Note(p.plan.VR, got.Versions, s.identities(p.plan.VR))
 	s.plan.SetAccount(access.Account(p.plan.VR), p.plan.VR.Generation)
-	if why := status.TooLarge(p.plan.VR, &s.plan, p.reconciler.Reports.Inventories.Dropped(p.plan.VR.Name)); why != nil {
+	if why := p.tooLarge(); why != nil {
 		p.reconciler.Reports.Inventories.Refuse(p.plan.VR.Name)
 		return why, false
 	}
@@ -140,6 +140,11 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	p.saveRevision(ctx, got)
 	p.returnHeals(ctx)
 	return nil, false
+}
+
+// tooLarge returns the reason that the VidraResource would be too large with the status of its objects, or nil.
+func (p *pass) tooLarge() *object.Failure {
+	return status.TooLarge(p.plan.VR, &p.state.plan, p.reconciler.Reports.Inventories.Dropped(p.plan.VR.Name))
 }
 
 // isOfSpec reports whether the last read was of the present spec.
