@@ -116,7 +116,8 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		o.Problem.Awaited = true
 		return
 	case delayed:
-		o.Departure.Received = done.decision.Receiver != nil
+		// Of the other decisions without a receiver, some were made before the question, or without its answer.
+		o.Departure.Received = done.decision.Receiver != nil || o.Departure.Received && done.decision.Reason != policy.Unreceived
 		switch until := done.decision.Until; done.decision.Reason {
 		case policy.Unreceived:
 			o.Departure.At = until.Add(-plan.RemovalSettle)

@@ -192,6 +192,16 @@ func TestRecordRemoval(t *testing.T) {
 			done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Unreceived, "settles", "", now.Add(plan.RemovalSettle))},
 			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "settles", Until: now.Add(plan.RemovalSettle)}, left: now},
 		},
+		"StaleAfterAReceiver": {
+			reason: "No receiver was looked for: the object still has to settle once its last one is found to have left.", before: func(o *plan.Object) { o.Departure.Received = true },
+			done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.Stale, "is not removed now", "", time.Time{})},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is not removed now"}, received: true},
+		},
+		"UnknownReceivers": {
+			reason: "The receivers are unknown, as after a failed LIST.", before: func(o *plan.Object) { o.Departure.Received = true },
+			done: removal{end: delayed, key: pageKey, decision: policy.Wait(policy.ReceiversUnknown, "is not removed", "", time.Time{})},
+			want: want{state: pending, problem: &object.Failure{Reason: v1alpha1.ReasonProgressing, Message: "is not removed"}, received: true},
+		},
 
 		"Failed": {
 			reason: "It is tried again.", done: removal{end: failed, key: pageKey, err: errDown},
