@@ -279,5 +279,21 @@ func TestDrillIsUndone(t *testing.T) {
 	failing := vidraAs(t, webhook, "expect", "healed", "cm/sentinel", "-n", "undone", "--within", "300ms")
 	require.Equal(t, 1, failing.code, failing.stderr)
 	require.Contains(t, failing.stderr, "the API server refuses an apply: ")
+
+	edits.Store(0)
+	policy := serveKubeconfig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "" && edits.Add(1) > 1 { // the policy was created meanwhile
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = w.Write([]byte(statusOf(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+				`configmaps "sentinel" is forbidden: ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: frozen`)))
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}), "policy")
+	left := vidraAs(t, policy, "drill", "undone", "--within", "300ms")
+	require.NotEqual(t, "sentinel", cluster.Get(t, cm).GetAnnotations()[v1alpha1.DrillAnnotation])
+	require.Contains(t, left.stderr, "set the annotation "+v1alpha1.DrillAnnotation+" of ConfigMap undone/sentinel to \"sentinel\": ")
+	require.Contains(t, left.stderr, "denied request: frozen")
 	start() // it removes the object; the control plane ends it
 }

@@ -148,8 +148,13 @@ func (k *keeper) undo(ctx context.Context, before *unstructured.Unstructured, an
 	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
 	defer cancel()
 	live, err := k.setAnnotation(ctx, before, annotation, edited, value)
-	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) { // it has another value: the edit was refused, or is reverted
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil
+	case apierrors.IsInvalid(err): // it has another value, or a policy refuses the patch
+		if now, getErr := k.runner.Live(ctx, k.object.Key); getErr == nil && (now == nil || now.GetAnnotations()[annotation] != edited) {
+			return nil
+		}
 	}
 	if err == nil {
 		err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
