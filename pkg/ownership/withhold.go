@@ -54,18 +54,18 @@ func sensitivityOfManifestIn(obj *unstructured.Unstructured) Sensitivity {
 	return SensitivityOfManifest(text)
 }
 
-// secretInText and dataInText match a Secret and its data in the text of a manifest, in YAML or JSON.
+// secretInText and dataInText match a Secret, or a list of them, and its data in the text of a manifest, in YAML or JSON, which may be a value in other texts.
 var (
-	secretInText = regexp.MustCompile(`\bkind\\?["']?\s*:\s*\\?["']?Secret\b`)
-	dataInText   = regexp.MustCompile(`\b(?:data|stringData)\\?["']?\s*:`)
+	secretInText = regexp.MustCompile(`\bkind\\*["']?\s*:\s*\\*["']?Secret(?:List)?\b`)
+	dataInText   = regexp.MustCompile(`\b(?:data|stringData)\\*["']?\s*:`)
 )
 
-// embedsSecret reports whether value, or a value in it, is a Secret with data, as kinds have it that distribute objects, or the text of a
-// manifest with one, as ConfigMaps have it.
+// embedsSecret reports whether value, or a value in it, is a Secret with data or a list of Secrets, as kinds have it that distribute objects, or the text of
+// a manifest with one, as ConfigMaps have it.
 func embedsSecret(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
-		if value["kind"] == "Secret" && value["apiVersion"] == "v1" && (value["data"] != nil || value["stringData"] != nil) {
+		if value["apiVersion"] == "v1" && (value["kind"] == "Secret" && (value["data"] != nil || value["stringData"] != nil) || value["kind"] == "SecretList" && value["items"] != nil) {
 			return true
 		}
 		for _, field := range value {

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
@@ -52,7 +51,7 @@ func (p *pass) hold(ctx context.Context, entries []v1alpha1.ManagedResourceStatu
 // withoutValues returns the error of a write of a VidraResource without parts that may quote its manifest, as a policy does:
 // the log has it.
 func withoutValues(vr *v1alpha1.VidraResource, err error) error {
-	return object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false))
+	return object.WithoutValues(err, object.DisclosureOf(vr))
 }
 
 // awaitRelease ends a reconcile of a VidraResource that another installation is still to release.

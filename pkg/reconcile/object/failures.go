@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -215,6 +216,14 @@ func WithoutValues(err error, known ownership.Disclosure) error {
 		return nil
 	}
 	return &withoutValues{text: Message(err, known), error: err}
+}
+
+// DisclosureOf decides about values in the errors of requests about a VidraResource: a policy may quote its manifest.
+func DisclosureOf(vr *v1alpha1.VidraResource) ownership.Disclosure {
+	manifest := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"manifest": vr.Spec.Manifest}}}
+	manifest.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))
+	manifest.SetAnnotations(vr.Annotations)
+	return ownership.Disclose(false, ownership.SensitivityOf(manifest), false)
 }
 
 // withoutValues is an error with another text.

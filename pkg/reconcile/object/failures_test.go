@@ -84,3 +84,22 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
+
+// TestDisclosureOf: the annotation of a VidraResource counts like the values in its manifest.
+func TestDisclosureOf(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason, manifest string
+		annotations      map[string]string
+		want             bool
+	}{
+		"Plain":     {"Nothing is sensitive.", "kind: ConfigMap", nil, false},
+		"Manifest":  {"The manifest has a Secret.", "kind: Secret", nil, true},
+		"Annotated": {"Its author withholds the whole.", "kind: ConfigMap", map[string]string{ownership.SensitiveAnnotation: "true"}, true},
+	}
+	for name, tc := range cases {
+		vr := &v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Manifest: tc.manifest}}
+		vr.Annotations = tc.annotations
+		require.Equal(t, tc.want, DisclosureOf(vr).Withholds(), "%s: %s", name, tc.reason)
+	}
+}

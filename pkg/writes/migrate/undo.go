@@ -151,7 +151,7 @@ func (c *Client) deleteAlone(ctx context.Context, vr *v1alpha1.VidraResource) er
 		return at.Delete(ctx, vr.Name, metav1.DeleteOptions{Preconditions: exactly})
 	})
 	if err != nil && (verb == "patch" || !object.IsAbsent(err, vr.Name)) {
-		return c.program.VidraResourceError(verb, vr.Name, object.WithoutValues(err, ownership.Disclose(false, ownership.SensitivityOfManifest(vr.Spec.Manifest), false)))
+		return c.program.VidraResourceError(verb, vr.Name, object.WithoutValues(err, object.DisclosureOf(vr)))
 	}
 	return nil
 }
