@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -32,14 +33,21 @@ const (
 func (o *options) addProbes(mgr manager.Manager, lock func()) error {
 	synced, live := &syncedCheck{manager: mgr}, &liveness{lock: lock}
 	mux := http.NewServeMux()
-	handle := func(path, name string, check healthz.Checker) {
-		handler := http.StripPrefix(path, &healthz.Handler{Checks: map[string]healthz.Checker{name: check}})
-		mux.Handle(path, handler)
-		mux.Handle(path+"/", handler)
-	}
-	handle("/healthz", "locks", live.check)
-	handle("/readyz", "caches", synced.check)
+	mux.Handle("/healthz", probe("The liveness probe fails, so that the kubelet restarts the operator: please report it", live.check))
+	mux.Handle("/readyz", probe("", synced.check))
 	return errors.Join(mgr.Add(synced), addEndpoint(mgr, "health-probe-bind-address", o.probeAddress, mux, nil))
+}
+
+// probe returns the handler of a check. Its answer has the error, and the kubelet shows it in an Event. failure is the message for the log; a check that
+// fails at each start has none.
+func probe(failure string, check healthz.Checker) http.Handler {
+	return healthz.CheckHandler{Checker: func(r *http.Request) error {
+		err := check(r)
+		if err != nil && failure != "" {
+			log.Log.WithName("probe").Error(err, failure)
+		}
+		return err
+	}}
 }
 
 // addMetrics serves the metrics, and handlers by their paths. With --metrics-secure, the API server authenticates and authorizes clients.

@@ -40,6 +40,9 @@ func newLogger(options zap.Options, out io.Writer) *logging {
 	l.suppressed.WithLabelValues(suppressedObject)
 	rate := l.suppressed.WithLabelValues("rate")
 	if !options.Development {
+		if options.StacktraceLevel == nil { // the stack of the controller is the same for each refused object, and a panic logs its own
+			options.StacktraceLevel = zapcore.PanicLevel
+		}
 		options.ZapOpts = append(options.ZapOpts, uberzap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, time.Second, equalLines, equalLines, zapcore.SamplerHook(func(_ zapcore.Entry, decision zapcore.SamplingDecision) {
 				if decision&zapcore.LogDropped != 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	uberzap "go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
@@ -38,6 +40,26 @@ func TestLogIsGraphic(t *testing.T) {
 		for _, r := range log.String() {
 			require.True(t, unicode.IsPrint(r) || r == '\n' || r == '\t', "%q in %q", r, log.String())
 		}
+	}
+}
+
+// TestStackTraces: an error is one line, without the stack of the controller that logs it, unless the flag asks for it.
+func TestStackTraces(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason  string
+		options zap.Options
+		want    bool
+	}{
+		"production":  {"A refused object is no defect of the operator.", zap.Options{}, false},
+		"asked for":   {"The flag is set.", zap.Options{StacktraceLevel: zapcore.ErrorLevel}, true},
+		"development": {"The stack shows where the error is from.", zap.Options{Development: true}, true},
+	}
+	for name, tc := range cases {
+		var log bytes.Buffer
+		newLogger(tc.options, &log).Error(errors.New("refused"), "Reconciler error")
+		require.Contains(t, log.String(), "refused")
+		require.Equal(t, tc.want, strings.Contains(log.String(), "TestStackTraces"), "%s: %s", name, tc.reason)
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"flag"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,6 +104,10 @@ func TestNotReadyBeforeTheCaches(t *testing.T) {
 	t.Parallel()
 	check := &syncedCheck{}
 	require.ErrorContains(t, check.check(nil), "not synced")
+	answer := httptest.NewRecorder()
+	probe("", check.check).ServeHTTP(answer, nil)
+	require.Equal(t, http.StatusInternalServerError, answer.Code)
+	require.Contains(t, answer.Body.String(), "the caches are not synced yet", "the kubelet shows the answer")
 	check.synced.Store(true)
 	require.NoError(t, check.check(nil))
 }

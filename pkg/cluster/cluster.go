@@ -64,7 +64,9 @@ func newCluster(config *rest.Config, httpClient *http.Client) (*Cluster, error) 
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, httpClient); err != nil {
 		return nil, fmt.Errorf("make the dynamic client of %s: %w", config.Host, err)
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(config, httpClient); err != nil {
+	quiet := rest.CopyConfig(config) // it lists kinds that no manifest has named, such as Endpoints
+	quiet.WarningHandlerWithContext = rest.NoWarnings{}
+	if c.metadata, err = metadata.NewForConfigAndClient(quiet, httpClient); err != nil {
 		return nil, fmt.Errorf("make the metadata client of %s: %w", config.Host, err)
 	}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, httpClient); err != nil {

@@ -2,6 +2,7 @@ package watchregistry
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+
+	"github.com/vidra-operator/vidra/pkg/cluster"
 )
 
 // The resources that define which kinds the API server serves.
@@ -192,17 +195,20 @@ func (r *Registry) NoticesKinds(cluster string) bool {
 func (c *clusterWatches) noticesKinds() bool { return int(c.noticing.Load()) == len(c.backoffs) }
 
 // reporter returns a function that logs when the watch on gvr begins to fail, and when it
-// works again.
+// works again. That the Secrets with kubeconfigs are still to be read is usual after a start.
 func (c *clusterWatches) reporter(gvr schema.GroupVersionResource) func(event, Reason, error) {
 	log := c.registry.opts.Log.WithValues("cluster", c.name, "resource", gvr.String())
-	var failing atomic.Bool
+	var failing, reported atomic.Bool
 	return func(what event, reason Reason, err error) {
-		switch {
-		case what == failed && failing.CompareAndSwap(false, true):
+		if what == failed && failing.CompareAndSwap(false, true) {
 			c.noticing.Add(-1)
-			log.Error(err, "Cannot watch which kinds are served: new kinds are noticed late", "reason", reason)
-		case what == answered && failing.CompareAndSwap(true, false):
+		} else if what == answered && failing.CompareAndSwap(true, false) {
 			c.noticing.Add(1)
+		}
+		switch {
+		case what == failed && !errors.Is(err, cluster.ErrStarting) && reported.CompareAndSwap(false, true):
+			log.Error(err, "Cannot watch which kinds are served: new kinds are noticed late", "reason", reason)
+		case what == answered && reported.CompareAndSwap(true, false):
 			log.Info("Watching which kinds are served works again")
 		}
 	}
