@@ -41,24 +41,7 @@ type dashboard struct {
 // TestDashboard runs each query of the dashboard with the engine of Prometheus, on scrapes of the
 // operator between which it healed objects of both clusters, one of which is contended.
 func TestDashboard(t *testing.T) {
-	root, err := testenv.Root()
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "config", "grafana", "vidra.json"))
-	require.NoError(t, err)
-	var board dashboard
-	require.NoError(t, json.Unmarshal(text, &board))
-	var names, queries, rows []string
-	for _, panel := range board.Panels {
-		if panel.Type == "row" {
-			rows = append(rows, panel.Title)
-			continue
-		}
-		require.NotEmpty(t, panel.Description, panel.Title)
-		for i, target := range panel.Targets {
-			names = append(names, fmt.Sprintf("%s %d", panel.Title, i))
-			queries = append(queries, strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$job", ".+").Replace(target.Expr))
-		}
-	}
+	names, queries, rows := panels(t)
 	require.Equal(t, []string{"Health", "Heals", "Drift by manager", "Watches", "Work queue and API requests", "Resources"}, rows)
 
 	d, _ := newDestination(t)
@@ -87,12 +70,70 @@ func TestDashboard(t *testing.T) {
 		})
 		scrapes = append(scrapes, scrape(t))
 	}
-	for i, found := range ask(t, root, scrapes, queries) {
+	for i, found := range ask(t, scrapes, map[string]string{"job": "vidra", "instance": "operator:8443"}, queries) {
 		require.Empty(t, found.Error, "%s: %s", names[i], queries[i])
 		if emptyPanels[names[i]] == "" {
 			require.NotEmpty(t, found.Series, "%s: %s", names[i], queries[i])
 		}
 	}
+}
+
+// TestDashboardOfShards: the panels about VidraResources count those of all shards, and those of a shard once, whose standby reports them, too. Without
+// leader election there is one operator.
+func TestDashboardOfShards(t *testing.T) {
+	const scraped = `vidra_resources{instance="blue-1",type="Ready",status="True",reason="Applied"} 3
+vidra_resources{instance="blue-2",type="Ready",status="True",reason="Applied"} 3
+vidra_resources{instance="green-1",type="Ready",status="True",reason="Applied"} 5
+vidra_resources{instance="blue-1",type="Ready",status="False",reason="ApplyFailed"} 1
+vidra_resources{instance="blue-2",type="Ready",status="False",reason="ApplyFailed"} 1
+vidra_resources{instance="green-1",type="Ready",status="False",reason="ApplyFailed"} 1
+vidra_resources{instance="green-1",type="Ready",status="Unknown",reason="Starting"} 1
+vidra_resources{instance="blue-1",type="Drifted",status="True",reason="DriftContended"} 1
+vidra_resources{instance="green-1",type="Drifted",status="True",reason="DriftContended"} 2
+`
+	const leaders = `leader_election_master_status{instance="blue-1",name="blue.vidra-operator.infrahub.operators.com"} 1
+leader_election_master_status{instance="blue-2",name="blue.vidra-operator.infrahub.operators.com"} 0
+leader_election_master_status{instance="green-1",name="green.vidra-operator.infrahub.operators.com"} 1
+`
+	names, queries, _ := panels(t)
+	counts := func(text string) map[string]map[string]float64 {
+		all := map[string]map[string]float64{}
+		for i, found := range ask(t, []string{text}, map[string]string{"job": "vidra"}, queries) {
+			require.Empty(t, found.Error, "%s: %s", names[i], queries[i])
+			all[names[i]] = found.Series
+		}
+		return all
+	}
+	shards := counts(scraped + leaders)
+	require.Equal(t, map[string]float64{"{}": 8}, shards["Ready 0"])
+	require.Equal(t, map[string]float64{"{}": 3}, shards["Not Ready 0"])
+	require.Equal(t, map[string]float64{`{reason="ApplyFailed"}`: 2, `{reason="Starting"}`: 1}, shards["Not Ready by reason 0"])
+	require.Equal(t, map[string]float64{`{reason="DriftContended"}`: 3}, shards["Drifted VidraResources 0"])
+	require.Equal(t, map[string]float64{"{}": 5}, counts(scraped)["Ready 0"])
+	require.Equal(t, map[string]float64{"{}": 0}, counts(leaders)["Not Ready 0"])
+}
+
+// panels returns the names of the queries of the dashboard, by title and number, the queries, and the titles of the rows.
+func panels(t *testing.T) (names, queries, rows []string) {
+	t.Helper()
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "config", "grafana", "vidra.json"))
+	require.NoError(t, err)
+	var board dashboard
+	require.NoError(t, json.Unmarshal(text, &board))
+	for _, panel := range board.Panels {
+		if panel.Type == "row" {
+			rows = append(rows, panel.Title)
+			continue
+		}
+		require.NotEmpty(t, panel.Description, panel.Title)
+		for i, target := range panel.Targets {
+			names = append(names, fmt.Sprintf("%s %d", panel.Title, i))
+			queries = append(queries, strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$job", ".+").Replace(target.Expr))
+		}
+	}
+	return names, queries, rows
 }
 
 // change has a person edit the ConfigMap page of a namespace, and waits for the heal.
@@ -121,11 +162,13 @@ type found struct {
 	Series map[string]float64
 }
 
-// ask has Prometheus store scrapes, which count as made 30 seconds apart, and run queries.
-func ask(t *testing.T, root string, scrapes, queries []string) (all []found) {
+// ask has Prometheus store scrapes of a target with labels, which count as made 30 seconds apart, and run queries.
+func ask(t *testing.T, scrapes []string, labels map[string]string, queries []string) (all []found) {
 	t.Helper()
+	root, err := testenv.Root()
+	require.NoError(t, err)
 	in, err := json.Marshal(map[string]any{
-		"scrapes": scrapes, "interval": 30, "queries": queries, "labels": map[string]string{"job": "vidra", "instance": "operator:8443"},
+		"scrapes": scrapes, "interval": 30, "queries": queries, "labels": labels,
 	})
 	require.NoError(t, err)
 	command := exec.CommandContext(t.Context(), "go", "run", "-C", filepath.Join(root, "e2e", "prometheus"), ".", "query")
