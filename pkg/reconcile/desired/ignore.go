@@ -185,9 +185,28 @@ func exemptionsOf(mine []*rule, obj *unstructured.Unstructured, steps *int) Exem
 				}
 			}
 		}
-		exempt = append(exempt, m)
+		exempt = append(exempt, m.sorted())
 	}
 	return exempt
+}
+
+// sorted returns m with sorted paths, without those at or below others.
+func (m managedPaths) sorted() managedPaths {
+	slices.SortFunc(m.paths, slices.Compare)
+	left := m.paths[:0]
+	for _, path := range m.paths {
+		if len(left) == 0 || !isBelow(path, left[len(left)-1]) {
+			left = append(left, path)
+		}
+	}
+	m.paths = left
+	return m
+}
+
+// covers reports whether a path is at or below one of the paths, which are sorted: that one is the last before it.
+func (m managedPaths) covers(path []string) bool {
+	i, found := slices.BinarySearchFunc(m.paths, path, slices.Compare)
+	return found || i > 0 && isBelow(path, m.paths[i-1])
 }
 
 // Exemptions are the ignore rules for one object.
@@ -211,14 +230,14 @@ func (e Exemptions) fit(steps *int, size int) error {
 func (e Exemptions) Exempts(manager string, path []string) bool {
 	return slices.ContainsFunc(e, func(m managedPaths) bool {
 		return (len(m.managers) == 0 || slices.Contains(m.managers, manager)) &&
-			(len(m.paths) == 0 || slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) }))
+			(len(m.paths) == 0 || m.covers(path))
 	})
 }
 
 // Controlled reports whether a path is left to the controllers that write it by contract.
 func (e Exemptions) Controlled(path []string) bool {
 	return slices.ContainsFunc(e, func(m managedPaths) bool {
-		return m.controllers && slices.ContainsFunc(m.paths, func(above []string) bool { return isBelow(path, above) })
+		return m.controllers && m.covers(path)
 	})
 }
 
