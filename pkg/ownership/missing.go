@@ -32,30 +32,35 @@ func (p *parents) orNil() *parents {
 // drops reports whether the configuration has dropped the child with a key.
 func (p *parents) drops(key string) bool { return p != nil && p.dropped.Has(key) }
 
-// within returns the nodes of p at or below the parents of fields, whose names lead from the top of the object. names lead to p.
-// nil is empty.
-func (p *parents) within(fields [][]string, names []string) *parents {
-	if p == nil {
+// parentsOf selects the parents of fields.
+func parentsOf(fields [][]string) *Selection {
+	selected := &Selection{}
+	for _, field := range fields {
+		selected.Add(field[:max(0, len(field)-1)]...)
+	}
+	return selected
+}
+
+// within returns the nodes of p at or below selected parents; nil is empty. Items of lists are at the names of their list.
+func (p *parents) within(selected *Selection) *parents {
+	switch {
+	case p == nil || selected == nil:
 		return nil
+	case selected.whole:
+		return p.orNil()
 	}
-	at := func(names []string) bool {
-		return slices.ContainsFunc(fields, func(field []string) bool {
-			parent := field[:max(0, len(field)-1)]
-			return len(parent) <= len(names) && slices.Equal(parent, names[:len(parent)])
-		})
-	}
-	part := parents{here: p.here && at(names), dropped: sets.Set[string]{}, below: map[string]*parents{}}
+	part := parents{dropped: sets.Set[string]{}, below: map[string]*parents{}}
 	for key := range p.dropped {
-		if at(append(names, strings.TrimPrefix(key, "f:"))) {
+		if at := selected.parts[strings.TrimPrefix(key, "f:")]; at != nil && at.whole {
 			part.dropped.Insert(key)
 		}
 	}
 	for key, below := range p.below {
-		child := names
+		at := selected
 		if name, isField := strings.CutPrefix(key, "f:"); isField {
-			child = append(names, name) //nolint:gocritic // the next child overwrites it
+			at = selected.parts[name]
 		}
-		if sub := below.within(fields, child); sub != nil {
+		if sub := below.within(at); sub != nil {
 			part.below[key] = sub
 		}
 	}

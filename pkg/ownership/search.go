@@ -21,7 +21,7 @@ func (s *search) findRemoved(found *unstructured.Unstructured, ours *fieldpath.S
 	case Everything:
 		s.touched = &parents{here: true}
 	case Defaults:
-		if within := s.touched.within(s.undo.Refused, nil); within != nil {
+		if within := s.touched.within(parentsOf(s.undo.Refused)); within != nil {
 			s.touched = within
 		}
 	case BesideRemoved, BesideChanged, SinceApply:
