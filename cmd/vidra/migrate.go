@@ -195,8 +195,13 @@ func (f *migrateFlags) run(cmd *cobra.Command, given []string, tool toolFrom) er
 		printMessage(errOut, fmt.Sprintf("nothing was written: `%s --apply` does the steps", again))
 		return nil
 	}
+	for _, finding := range plan.Findings { // without --apply, the plan has them
+		printMessage(errOut, finding.String())
+	}
+	shown := len(plan.Remarks)
 	done, err := client.Apply(ctx, plan)
 	bar.clear()
+	printMessages(errOut, plan.Remarks[shown:])
 	if err != nil {
 		return err
 	}

@@ -218,6 +218,7 @@ func TestMigrateKubectl(t *testing.T) {
 			applied := vidra(t, append(args, "--apply", "--accept", "drift")...)
 			require.Equal(t, 0, applied.code, applied.stdout+applied.stderr)
 			require.Contains(t, applied.stdout, "manages 6 objects, of which 6 are unchanged; released 6 objects")
+			require.Contains(t, applied.stderr, "accepted: drift: Deployment "+ns+"/web: ")
 			if name == "client" {
 				golden(t, "migrate", applied.stdout)
 			}
@@ -348,6 +349,7 @@ func TestMigrateHelm(t *testing.T) {
 			applied := vidra(t, append(args, "--apply", "--accept", "hooks")...)
 			require.Equal(t, 0, applied.code, applied.stdout+applied.stderr)
 			require.Contains(t, applied.stdout, "manages 7 objects, of which 7 are unchanged; released 7 objects")
+			require.Contains(t, applied.stderr, "note: values: the manifest is the one that Helm rendered last")
 			after := moved(t, ns)
 			requireUnmoved(t, before, after)
 			requireReleased(t, after, []string{"helm"}, []string{"meta.helm.sh/release-name", "meta.helm.sh/release-namespace", "app.kubernetes.io/managed-by"})

@@ -43,6 +43,15 @@ type Finding struct {
 	Text     string   `json:"text"`
 }
 
+// String returns the finding as a plan prints it.
+func (f Finding) String() string {
+	state := string(f.Severity)
+	if f.Accepted {
+		state = "accepted"
+	}
+	return fmt.Sprintf("%s: %s: %s", state, f.Field, f.Text)
+}
+
 // Step is a step of a migration.
 type Step struct {
 	Text string `json:"text"`

@@ -14,11 +14,7 @@ func (p *Plan) Text() (string, error) {
 	}
 	comment("%s to VidraResource %s", p.From, p.Name)
 	for _, f := range p.Findings {
-		state := string(f.Severity)
-		if f.Accepted {
-			state = "accepted"
-		}
-		comment("%s: %s: %s", state, f.Field, f.Text)
+		comment("%s", f)
 	}
 	for i, step := range p.Steps {
 		state := "to do"
