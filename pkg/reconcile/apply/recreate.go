@@ -175,16 +175,22 @@ func (p *procedure) naming(refused error, live *unstructured.Unstructured) error
 	}
 	return &immutable{text: fmt.Sprintf(
 		"the API server refused to revert %s: %s. In the way may be %s, which Vidra does not change: remove it from the object, or change the manifest or spec.drift.ignore",
-		strings.Join(p.shownFields(object.InvalidFields(refused), live), ", "), object.Message(refused, p.known.disclosureWith(live)), others)}
+		shownFields(object.InvalidFields(refused), p.known.disclosureWith(live)), object.Message(refused, p.known.disclosureWith(live)), others)}
 }
 
-// shownFields are fields as the API server names them, without withheld values.
-func (p *procedure) shownFields(fields []string, live *unstructured.Unstructured) []string {
-	shown, known := make([]string, len(fields)), p.known.disclosureWith(live)
-	for i, field := range fields {
-		shown[i] = object.FieldWithoutValues(field, known)
+// maxRefused is how many refused fields are named.
+const maxRefused = 10
+
+// shownFields names fields as the API server does, without withheld values.
+func shownFields(fields []string, known ownership.Disclosure) string {
+	var shown []string
+	for _, field := range fields[:min(len(fields), maxRefused)] {
+		shown = append(shown, object.FieldWithoutValues(field, known))
 	}
-	return shown
+	if more := len(fields) - maxRefused; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(shown, ", ")
 }
 
 // inTheWay names the fields of other field managers beside the fields whose revert the API server
