@@ -117,12 +117,9 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request) {
 // addOwners adds the VidraResources that manage the object.
 func (v *objectView) addOwners() {
 	for _, m := range v.Why.ManagedBy {
-		o := ownerView{By: m, Handling: modeText(v1alpha1.DriftMode(m.Drift)), Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
-		if m.Suspended {
-			o.Handling = "suspended: edits are not reverted"
-		}
-		if g := m.Exempt; g != nil {
-			o.ExemptEnd, o.Handling = m.SkipWith, "no edit is reverted: exemption by break-glass until "+g.Until.UTC().Format("2006-01-02 15:04 UTC")
+		o := ownerView{By: m, Handling: render.Handling(m), Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
+		if m.Exempt != nil {
+			o.ExemptEnd, o.Handling = m.SkipWith, o.Handling+": exemption by break-glass"
 		} else {
 			o.Skip = m.SkipWith
 		}

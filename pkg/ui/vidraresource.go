@@ -186,21 +186,6 @@ func expectedDeletion(vr *v1alpha1.VidraResource, e *edit) bool {
 	return true
 }
 
-// modeTexts describe the modes of spec.drift.
-var modeTexts = map[v1alpha1.DriftMode]string{
-	v1alpha1.DriftCorrect: "edits are reverted",
-	v1alpha1.DriftWarn:    "edits are reported and not reverted (mode Warn)",
-	v1alpha1.DriftIgnore:  "edits are neither reported nor reverted (mode Ignore)",
-}
-
-// modeText describes a mode of spec.drift, also of another version.
-func modeText(mode v1alpha1.DriftMode) string {
-	if mode == "" {
-		return ""
-	}
-	return cmp.Or(modeTexts[mode], "mode "+string(mode)+", "+render.UnknownMode)
-}
-
 // factsOf are the lines of the head of the page: where objects come from and go to.
 func factsOf(vr *v1alpha1.VidraResource) []fact {
 	var sources []string
@@ -227,7 +212,7 @@ func factsOf(vr *v1alpha1.VidraResource) []fact {
 	if vr.Spec.Destination.Namespace != "" {
 		to += ", namespace " + vr.Spec.Destination.Namespace
 	}
-	edits := modeText(vr.DriftMode())
+	edits := render.ModeText(vr.DriftMode())
 	if vr.Spec.Suspend {
 		edits = "nothing is applied or reverted (spec.suspend)"
 	}

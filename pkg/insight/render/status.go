@@ -106,12 +106,20 @@ var driftTexts = map[v1alpha1.DriftMode]string{
 	v1alpha1.DriftIgnore:  "edits are neither reported nor reverted",
 }
 
-// UnknownMode describes a mode of spec.drift of a later version.
-const UnknownMode = "which this version of vidra does not know"
+// unknownMode describes a mode of spec.drift of a later version.
+const unknownMode = "which this version of vidra does not know"
+
+// ModeText describes the effect of a mode of spec.drift, also of a later version; empty for an empty mode.
+func ModeText(mode v1alpha1.DriftMode) string {
+	if mode == "" {
+		return ""
+	}
+	return cmp.Or(driftTexts[mode], "spec.drift.mode "+Line(string(mode))+", "+unknownMode)
+}
 
 // driftOf describes the handling of drift, and the last revert.
 func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {
-	text := Line(string(vr.DriftMode())) + " (" + cmp.Or(driftTexts[vr.DriftMode()], UnknownMode) + ")"
+	text := Line(string(vr.DriftMode())) + " (" + cmp.Or(driftTexts[vr.DriftMode()], unknownMode) + ")"
 	drift := vr.Status.Drift
 	if drift == nil || drift.Heals == 0 {
 		return text + ", nothing was reverted yet"

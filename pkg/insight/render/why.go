@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,22 +102,28 @@ func remarks(m insight.ManagedBy) string {
 	if m.State != "" {
 		all = append(all, "state "+m.State)
 	}
-	switch {
-	case m.Apply.Leaves():
-		all = append(all, "apply "+string(m.Apply)+": edits are left")
-	case m.Suspended:
-		all = append(all, "suspended: edits are not reverted")
-	case m.Exempt != nil:
-		all = append(all, "no edit is reverted"+until(m.Exempt))
-	case m.State == string(v1alpha1.ObjectDrifted) && m.Drift == string(v1alpha1.DriftCorrect): // such as of an unreadable manifest
-		all = append(all, "an edit of it is not reverted now")
-	case m.Drift != "":
-		all = append(all, cmp.Or(driftTexts[v1alpha1.DriftMode(m.Drift)], "spec.drift.mode "+Line(m.Drift)+", "+UnknownMode))
+	if handling := Handling(m); handling != "" {
+		all = append(all, handling)
 	}
 	if len(all) == 0 {
 		return ""
 	}
 	return " (" + strings.Join(all, "; ") + ")"
+}
+
+// Handling describes what becomes of edits of the object by a VidraResource; empty if that is unknown.
+func Handling(m insight.ManagedBy) string {
+	switch {
+	case m.Apply.Leaves():
+		return "apply " + string(m.Apply) + ": edits are left"
+	case m.Suspended:
+		return "suspended: edits are not reverted"
+	case m.Exempt != nil:
+		return "no edit is reverted" + until(m.Exempt)
+	case m.State == string(v1alpha1.ObjectDrifted) && m.Drift == string(v1alpha1.DriftCorrect): // such as of an unreadable manifest
+		return "an edit of it is not reverted now"
+	}
+	return ModeText(v1alpha1.DriftMode(m.Drift))
 }
 
 // until is the end of an exemption.
