@@ -70,8 +70,9 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	return weight > limits.LightWeight
 }
 
-// tenantOf returns the namespace whose reconciles share the bound of a tenant: of artifacts, which take the time that their server takes.
-func tenantOf(vr *v1alpha1.VidraResource) string {
+// artifactsTenant returns the namespace whose reconciles of artifacts share the bound of a tenant, also without an account: they take the time that the
+// server of the artifacts takes.
+func artifactsTenant(vr *v1alpha1.VidraResource) string {
 	if !source.HasArtifacts(vr) {
 		return ""
 	}

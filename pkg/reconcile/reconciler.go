@@ -241,7 +241,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, leaveWo
 	}
 	causes := r.Watching.Trigger.TakeCauses(owner)
 	if r.isHeavy(owner, vr, causes) {
-		if exitHeavy, ok = r.bounds.heavy.Enter(tenantOf(vr)); !ok {
+		if exitHeavy, ok = r.bounds.heavy.Enter(artifactsTenant(vr)); !ok {
 			r.Watching.Trigger.RequeueCauses(owner, causes)
 			return reconcile.Result{RequeueAfter: wait.Jitter(plan.HeavyRetry, 1)}, nil
 		}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
@@ -268,10 +269,7 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 	}
 	p.Env.Trigger.AwaitRefused(p.Settings.Claimant.Owner, refused)
 	if p.Env.Obstacles != nil && client != nil {
-		tenant := ""
-		if p.VR.Spec.ServiceAccountName != "" {
-			tenant = p.VR.Spec.Destination.Namespace
-		}
+		tenant, _, _ := strings.Cut(access.Account(p.VR), "/")
 		p.Env.Obstacles.Sync(p.Settings.Claimant.Owner, tenant, client, maps.Keys(obstacles))
 	}
 	if changed {
