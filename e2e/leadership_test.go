@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/e2e/faultproxy"
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -99,6 +100,25 @@ func proxied(t *testing.T) (*faultproxy.Proxy, string) {
 	path, err := env.WriteKubeconfig(unique(t), proxy.Config())
 	require.NoError(t, err)
 	return proxy, "--kubeconfig=" + path
+}
+
+// TestLogOfAnOrdinaryRun: the start and the end of an operator that leads, and that finds all in order, log no error.
+func TestLogOfAnOrdinaryRun(t *testing.T) {
+	needsOwnControlPlane(t, "the log of a Pod ends with it")
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	stopOperator(t)
+	leader := startAnother(t, electing()...)
+	awaitLeads(t, leader)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	require.NoError(t, mergePatch(page, `{"data":{"greeting":"mine"}}`))
+	awaitInOrder(t, ns, page)
+	require.NoError(t, leader.Stop(stopTimeout))
+	printed := suite.LogOf(t, leader)
+	require.Contains(t, printed, "shutting down server")
+	require.NotContains(t, printed, `"level":"error"`)
+	require.NotContains(t, printed, "healthz check failed")
 }
 
 // TestF32LeadershipLostWhileApplying cuts the leader off from its Lease, and some of its

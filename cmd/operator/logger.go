@@ -64,6 +64,16 @@ func newLogger(options zap.Options, out io.Writer) *logging {
 	return l
 }
 
+// orderlyEnd is the sink of the log of a manager, without the error at each orderly end of a process that leads: it releases its Lease.
+type orderlyEnd struct{ logr.LogSink }
+
+// Error implements logr.LogSink.
+func (o orderlyEnd) Error(err error, message string, values ...any) {
+	if message != "error received after stop sequence was engaged" || err.Error() != "leader election lost" {
+		o.LogSink.Error(err, message, values...)
+	}
+}
+
 // suppressedObject is the cause of lines that are missing because there are many about one object.
 const suppressedObject = "object"
 

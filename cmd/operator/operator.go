@@ -148,6 +148,7 @@ func newManager(restConfig, unfenced *rest.Config, o options, lead *replica, inv
 	shutdown, renew := shutdownTimeout, renewDeadline
 	managerOptions := ctrl.Options{
 		Scheme:                        s,
+		Logger:                        log.Log.WithSink(orderlyEnd{log.Log.GetSink()}),
 		Metrics:                       metricsserver.Options{BindAddress: "0"}, // see addMetrics
 		PprofBindAddress:              pprof,
 		LeaderElection:                o.leaderElect,
