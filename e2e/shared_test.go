@@ -12,9 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -372,4 +375,53 @@ func TestSharedFieldChanges(t *testing.T) {
 			require.Equal(t, uid, get(t, object).GetUID(), tt.reason)
 		})
 	}
+}
+
+// TestSharedObjectUnderAPolicy: an owner that a policy forbids to remove its fields keeps them until the policy is gone, as it keeps an object that it may
+// not delete. The answer is the same as for an object that is invalid without the fields.
+func TestSharedObjectUnderAPolicy(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	one, two := ns+"-one", ns+"-two"
+	shared := func(key string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {" + key + ": hello}\n"
+	}
+	newVidraResource(t, ns, shared("one"), named(one))
+	awaitReady(t, one)
+	newVidraResource(t, ns, shared("two"), named(two))
+	awaitReady(t, two)
+	meta := metav1.ObjectMeta{Name: ns}
+	policy := &registrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: registrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &registrationv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns}},
+			ResourceRules: []registrationv1.NamedRuleWithOperations{{RuleWithOperations: registrationv1.RuleWithOperations{
+				Operations: []registrationv1.OperationType{registrationv1.Update},
+				Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}}},
+		},
+		Validations: []registrationv1.Validation{{Expression: "object.metadata.name != 'shared' || 'one' in object.data"}},
+	}}
+	binding := &registrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: registrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: ns, ValidationActions: []registrationv1.ValidationAction{registrationv1.Deny},
+	}}
+	require.NoError(t, admin.Create(t.Context(), policy))
+	require.NoError(t, admin.Create(t.Context(), binding))
+	t.Cleanup(func() {
+		_ = admin.Delete(context.Background(), binding)
+		_ = admin.Delete(context.Background(), policy)
+	})
+	object := declaredObject(t, ns, shared("one"), "ConfigMap", "shared")
+	await(t, func(c *assert.CollectT) { // the API server takes a moment
+		err := admin.Patch(context.Background(), object.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"one":null}}`)), client.DryRunAll)
+		require.ErrorContains(c, err, "denied request")
+	})
+	setManifest(t, one, configMap("other", "hello"))
+	awaitNotReady(t, one, v1alpha1.ReasonPruneFailed, "denied request")
+	require.ElementsMatch(t, []string{"vidra/" + one, "vidra/" + two}, appliedBy(get(t, object)))
+
+	require.NoError(t, admin.Delete(t.Context(), binding))
+	awaitReady(t, one)
+	live := get(t, object)
+	require.Equal(t, []string{"vidra/" + two}, appliedBy(live))
+	require.Equal(t, map[string]any{"two": "hello"}, live.Object["data"])
 }

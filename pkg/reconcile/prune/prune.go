@@ -281,7 +281,7 @@ func (a *Remover) handOver(ctx context.Context, about *departure, others []owner
 	done, key, live := removal{}, about.key, about.of.Live
 	if owners.OnlyClaimed(live, others) {
 		done = a.transfer(ctx, key, live, others[0].Manager)
-	} else if done = a.releaseShared(ctx, about); apierrors.IsInvalid(done.err) {
+	} else if done = a.releaseShared(ctx, about); apierrors.IsInvalid(done.err) && !object.Denied(done.err) { // the object needs them
 		if done = a.release(ctx, key, live); done.end == unmanaged { // the others still own it
 			done.end = released
 		}
