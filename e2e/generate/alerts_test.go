@@ -71,6 +71,7 @@ func TestAlerts(t *testing.T) {
 			require.Contains(t, []string{"critical", "warning"}, rule.Labels["severity"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["description"], rule.Alert)
+			require.NotContains(t, rule.Annotations["description"], "kubectl get vr ", "other CustomResourceDefinitions have this short name, too")
 			section, found := strings.CutPrefix(rule.Annotations["runbook_url"], runbooks)
 			require.True(t, found, rule.Alert)
 			require.True(t, sections[section], "docs/operations.md has no section %s", section)
