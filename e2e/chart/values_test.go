@@ -113,7 +113,7 @@ networkPolicy: {enabled: true, apiServerPorts: [6443], metricsFrom: [{namespaceS
 			ports = append(ports, port.Port.IntValue())
 		}
 	}
-	require.Equal(t, []int{53, 53, 6443, 8080, 3128}, ports, "DNS, the API server, the sink and the proxy")
+	require.Equal(t, []int{53, 53, 9090, 8083, 6443, 8080, 3128}, ports, "DNS, artifacts of Flux and of Vidra, the API server, the sink and the proxy")
 	require.Len(t, policy.Spec.Ingress[0].From, 1)
 	requireAccepted(t, all)
 
