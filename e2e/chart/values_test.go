@@ -188,6 +188,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"a key of a rule":     {"the rule would grant something else", "managedKinds.rules[0].resource=pods", "'resource' not allowed"},
 		"values of no one":    {"the operator refuses it", "eventValues=some", "/eventValues"},
 		"a namespace twice":   {"the flag would name it twice", "namespaces={shop,shop}", "/namespaces"},
+		"a shard twice":       {"one Deployment would overwrite the other", "shards[0].name=a,shards[0].selector=x=1,shards[1].name=a,shards[1].selector=x=2", "shards has the name a twice"},
 		"a pattern":           {"the operator refuses it", "namespaces={team-*}", "/namespaces/0"},
 		"namespaces by labels": {
 			"the operator may not read labels of Namespaces", "namespaces={shop},impersonation.selector=team=shop", "name the namespaces in impersonation.namespaces",
