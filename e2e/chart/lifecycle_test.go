@@ -100,8 +100,10 @@ func TestLifecycle(t *testing.T) {
 		requireStaysEditable(t, deletes)
 	})
 	t.Run("upgrade with other values", func(t *testing.T) {
-		operator = requireQuietUpgrade(t, operator, both, "--force-conflicts", "--set=replicas=2,networkPolicy.enabled=true,flags.workers=9")
+		operator = requireQuietUpgrade(t, operator, both, "--force-conflicts", "--set=replicas=2,networkPolicy.enabled=true,flags.workers=9,crds.enabled=false")
 		require.Len(t, installed(t, "NetworkPolicy"), 1)
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crdName}}
+		require.Nil(t, cluster.Get(t, crd).GetDeletionTimestamp(), "it stays, also outside of the release")
 		operator = requireQuietUpgrade(t, operator, both, "--reset-values", "--force-conflicts")
 		require.Empty(t, installed(t, "NetworkPolicy"), "values that are not named are those of the chart")
 	})
