@@ -3,8 +3,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 
 	"k8s.io/klog/v2"
@@ -24,7 +26,13 @@ func main() {
 	opts.bind(flag.CommandLine)
 	logOptions := zap.Options{}
 	logOptions.BindFlags(flag.CommandLine)
-	flag.Parse() // --kubeconfig is a flag of controller-runtime
+	switch err := parse(flag.CommandLine, os.Args[1:]); { // --kubeconfig is a flag of controller-runtime
+	case errors.Is(err, flag.ErrHelp):
+		flag.Usage()
+		return
+	case err != nil:
+		fail(fmt.Errorf("%w: see --help", err))
+	}
 	if opts.version {
 		fmt.Println(version.Line("vidra-operator"))
 		return
@@ -46,6 +54,15 @@ func main() {
 	if err := run(ctrl.SetupSignalHandler(), opts, log); err != nil {
 		fail(err)
 	}
+}
+
+// parse reads the flags, without the usage that package flag prints below an error: the log of a Pod would end with its last lines.
+func parse(fs *flag.FlagSet, args []string) error {
+	out := fs.Output()
+	fs.Init(fs.Name(), flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	defer fs.SetOutput(out)
+	return fs.Parse(args)
 }
 
 // fail ends the process with an error for the user.

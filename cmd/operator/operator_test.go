@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"io"
 	"net/http"
@@ -78,9 +79,8 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			opts, fs := options{}, flag.NewFlagSet("", flag.ContinueOnError)
-			fs.SetOutput(io.Discard)
 			opts.bind(fs)
-			err := fs.Parse([]string{tt.flag})
+			err := parse(fs, []string{tt.flag})
 			if err == nil {
 				err = opts.complete(fs)
 			}
@@ -97,6 +97,20 @@ func TestFlagsThatAreRefused(t *testing.T) {
 			require.True(t, refused[f.Name], "no value of --%s is refused", f.Name)
 		}
 	})
+}
+
+// TestUsageHidesNoError: the error about a flag is all that the log has.
+func TestUsageHidesNoError(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{"--namespaces=team_a": "team_a", "--worker=3": "worker", "--workers=many": "many", "--help": flag.ErrHelp.Error()} {
+		var log bytes.Buffer
+		fs := flag.NewFlagSet("", flag.ContinueOnError)
+		fs.SetOutput(&log)
+		(&options{}).bind(fs)
+		require.ErrorContains(t, parse(fs, []string{args}), want)
+		require.Empty(t, log.String())
+		require.Same(t, &log, fs.Output(), "--help prints the usage")
+	}
 }
 
 // TestNotReadyBeforeTheCaches: /readyz fails until the caches are synced.
