@@ -23,27 +23,11 @@ import (
 // TestDocsOfADeletedDefinition runs the commands of docs/operations.md after a deletion of the CustomResourceDefinition by mistake, while the operator runs
 // and after it was deleted, too: each object has its uid, and is managed.
 func TestDocsOfADeletedDefinition(t *testing.T) {
-	root, err := testenv.Root()
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
-	require.NoError(t, err)
-	_, recipe, found := strings.Cut(string(text), "If the CustomResourceDefinition is deleted by mistake")
+	_, recipe, found := strings.Cut(operations(t), "If the CustomResourceDefinition is deleted by mistake")
 	require.True(t, found)
 	_, recipe, _ = strings.Cut(recipe, "```\n")
 	recipe, _, _ = strings.Cut(recipe, "```")
-	bin := t.TempDir()
-	kubectl, err := testenv.Kubectl(t.Context(), testenv.Options{})
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink(kubectl, filepath.Join(bin, "kubectl")))
-	work := t.TempDir()
-	require.NoError(t, os.Symlink(filepath.Join(root, "config"), filepath.Join(work, "config")))
-	shell := func(script string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), "sh", "-ec", script)
-		cmd.Dir = work
-		cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+env.KubeconfigPath, "KUBECACHEDIR="+bin)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
+	shell := newShell(t)
 	start := func() *testenv.Operator {
 		operator, err := env.StartOperator(t.Context(), testenv.OperatorOptions{Binary: operatorBinary})
 		require.NoError(t, err)
@@ -98,4 +82,66 @@ func TestDocsOfADeletedDefinition(t *testing.T) {
 			}
 		})
 	}
+}
+
+// operations is the text of docs/operations.md.
+func operations(t *testing.T) string {
+	t.Helper()
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// newShell returns a function that runs commands of the docs, in a folder with config, and returns what they print.
+func newShell(t *testing.T) func(script string) (string, error) {
+	t.Helper()
+	root, err := testenv.Root()
+	require.NoError(t, err)
+	bin, work := t.TempDir(), t.TempDir()
+	kubectl, err := testenv.Kubectl(t.Context(), testenv.Options{})
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(kubectl, filepath.Join(bin, "kubectl")))
+	require.NoError(t, os.Symlink(filepath.Join(root, "config"), filepath.Join(work, "config")))
+	return func(script string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", script) //nolint:gosec // commands of the docs
+		cmd.Dir = work
+		cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+env.KubeconfigPath, "KUBECACHEDIR="+bin)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+}
+
+// TestSamplesAreRemoved runs the commands of docs/operations.md that apply the samples and remove them.
+func TestSamplesAreRemoved(t *testing.T) {
+	suite.AwaitFor(t, 2*suite.Patience, func(c *assert.CollectT) { // a test before may have removed it
+		require.NoError(c, env.Install(t.Context()))
+	})
+	operator, err := env.StartOperator(t.Context(), testenv.OperatorOptions{Binary: operatorBinary})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = operator.Stop(10 * time.Second) })
+	_, text, found := strings.Cut(operations(t), "To try it, apply the samples")
+	require.True(t, found)
+	text, _, _ = strings.Cut(text, "### ")
+	shell := newShell(t)
+	for line := range strings.Lines(text) {
+		command, is := strings.CutPrefix(line, "    ")
+		if !is {
+			continue
+		}
+		suite.Await(t, func(c *assert.CollectT) { // the API server may serve the kind a moment later
+			out, err := shell("timeout 60 " + command)
+			require.NoError(c, err, out)
+			require.NotContains(c, out, "Warning")
+		})
+		if strings.HasPrefix(command, "kubectl apply ") {
+			for _, name := range []string{"first-operator", "parts", "policies", "tenant", "web"} {
+				cluster.AwaitReady(t, name)
+			}
+		}
+	}
+	left, err := shell("kubectl get vidraresources,configmaps,deployments,services --all-namespaces --selector managed-by=vidra --no-headers")
+	require.NoError(t, err)
+	require.Equal(t, "No resources found\n", left)
 }
