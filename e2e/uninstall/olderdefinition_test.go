@@ -1,6 +1,7 @@
 package uninstall
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,16 +10,20 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
-// TestOlderDefinition replaces the CustomResourceDefinition by one that lacks fields, as a rollback does. It hides these fields, and a write drops them for
-// good. The operator reverts edits all the same, writes no object after a restart, and is quiet.
+// TestOlderDefinition replaces the CustomResourceDefinition by one that lacks fields, as a rollback does: it is denied. Without the policy, it hides these
+// fields, and a write drops them for good. The operator reverts edits all the same, writes no object after a restart, and is quiet.
 func TestOlderDefinition(t *testing.T) {
 	suite.AwaitFor(t, 2*suite.Patience, func(c *assert.CollectT) { // a test before may have removed it
 		require.NoError(c, env.Install(t.Context()))
@@ -44,7 +49,13 @@ func TestOlderDefinition(t *testing.T) {
 		})
 	}
 
-	setOlderDefinition(t)
+	suite.Await(t, func(c *assert.CollectT) { // the API server reads the policy a little later
+		err := setOlderDefinition(t, client.DryRunAll)
+		require.True(c, apierrors.IsForbidden(err), "%v", err)
+		require.ErrorContains(c, err, "is of an older version, and lacks fields")
+	})
+	require.NoError(t, admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "vidra-definition-downgrade"}}))
+	suite.Await(t, func(c *assert.CollectT) { require.NoError(c, setOlderDefinition(t)) })
 	suite.Await(t, func(c *assert.CollectT) { require.Nil(c, cluster.GetVidraResource(c, ns).Spec.RevisionHistoryLimit) })
 	before := cluster.GetVidraResource(t, ns)
 	heals()
@@ -59,7 +70,11 @@ func TestOlderDefinition(t *testing.T) {
 	})
 	require.Nil(t, cluster.GetVidraResource(t, ns).Spec.RevisionHistoryLimit)
 
-	setOlderDefinition(t)
+	suite.Await(t, func(c *assert.CollectT) {
+		require.True(c, apierrors.IsForbidden(setOlderDefinition(t, client.DryRunAll)), "it is installed again")
+	})
+	require.NoError(t, admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "vidra-definition-downgrade"}}))
+	suite.Await(t, func(c *assert.CollectT) { require.NoError(c, setOlderDefinition(t)) })
 	require.NoError(t, operator.Stop(10*time.Second))
 	mark := cluster.AuditMark(t)
 	start()
@@ -78,7 +93,7 @@ func TestOlderDefinition(t *testing.T) {
 }
 
 // setOlderDefinition installs the CustomResourceDefinition of an older version over the present one.
-func setOlderDefinition(t *testing.T) {
+func setOlderDefinition(t *testing.T, options ...client.UpdateOption) error {
 	t.Helper()
 	root, err := testenv.Root()
 	require.NoError(t, err)
@@ -89,7 +104,8 @@ func setOlderDefinition(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal([]byte(document), &u.Object))
 		if u.GetKind() == "CustomResourceDefinition" {
 			u.SetResourceVersion(cluster.Get(t, definition()).GetResourceVersion())
-			require.NoError(t, admin.Update(t.Context(), u))
+			return admin.Update(t.Context(), u, options...)
 		}
 	}
+	return errors.New("no CustomResourceDefinition")
 }

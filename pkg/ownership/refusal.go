@@ -24,7 +24,7 @@ var (
 
 // ownPolicies are the policies in config.
 var ownPolicies = []string{
-	"vidra-authors", "vidra-definition-deletion", "vidra-sync-definition-deletion", "vidra-removal-warning",
+	"vidra-authors", "vidra-definition-deletion", "vidra-sync-definition-deletion", "vidra-definition-downgrade", "vidra-removal-warning",
 	"vidra-deny", "vidra-warn", "vidra-warn-deployment-scale", "vidra-warn-statefulset-scale",
 }
 
