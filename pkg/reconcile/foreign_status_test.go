@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
@@ -73,7 +72,7 @@ func TestRestoredAfterAFailure(t *testing.T) {
 	vr := before.DeepCopy()
 	vr.Status.Conditions = nil
 	require.NoError(t, l.client.Status().Update(t.Context(), vr))
-	require.True(t, l.foreignStatus(event.UpdateEvent{ObjectOld: before, ObjectNew: l.get(t)}))
+	require.True(t, l.foreignStatus(before, l.get(t)))
 	l.failWrites = 1
 	require.Error(t, reconciled())
 	require.Empty(t, l.get(t).Status.Conditions)
@@ -118,7 +117,7 @@ func TestForeignStatusDuringAReconcile(t *testing.T) {
 		vr := before.DeepCopy()
 		vr.Status.Conditions = nil
 		require.NoError(t, l.client.Status().Update(t.Context(), vr))
-		require.True(t, l.foreignStatus(event.UpdateEvent{ObjectOld: before, ObjectNew: l.get(t)}), "it is enqueued")
+		require.True(t, l.foreignStatus(before, l.get(t)), "it is enqueued")
 	}
 	l.mustPass(t, "a")
 	require.Nil(t, l.applying)

@@ -285,9 +285,8 @@ func (p *pass) relabel(ctx context.Context) {
 	reserved := slices.Clone(s.plan.Objects.Manifest)
 	defer func() { p.release(reserved) }()
 	s.lane.waitLocked(func() bool { return s.lane.healing == 0 })
-	if assignment.Relabel(ctx, p.applier, &s.plan, p.shards) {
-		s.inventory.loaded = false
-	}
+	assignment.Relabel(ctx, p.applier, &s.plan, p.shards)
+	s.inventory.loaded = false
 }
 
 // requeueCauses returns the causes, so that the next reconcile does the rest.

@@ -3,8 +3,6 @@ package reconcile
 import (
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/event"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/source"
@@ -13,10 +11,8 @@ import (
 
 // restored reports whether an update of a VidraResource shows another one of its name, or that etcd was restored from a backup, after which
 // generations count anew: its state is made anew from the cache.
-func (r *Reconciler) restored(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
-	after, is := e.ObjectNew.(*v1alpha1.VidraResource)
-	if !ok || !is || follows(before, after) {
+func (r *Reconciler) restored(before, after *v1alpha1.VidraResource) bool {
+	if follows(before, after) {
 		return false
 	}
 	r.states.restore(trigger.Owner{Name: after.Name})

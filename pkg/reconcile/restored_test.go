@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
@@ -71,10 +70,10 @@ func TestRestored(t *testing.T) {
 	require.ErrorContains(t, p.stale(t.Context()), "has changed since it was read")
 	p.state.lane.leave()
 	l.done = nil
-	require.True(t, l.restored(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
+	require.True(t, l.restored(before, after))
 	l.mustPass(t)
 	require.Contains(t, l.done, "b")
-	require.False(t, l.restored(event.UpdateEvent{ObjectOld: after, ObjectNew: l.get(t)}))
+	require.False(t, l.restored(after, l.get(t)))
 }
 
 // TestInventoryOfARestoredStatus: the status of a backup lacks objects that were applied since, which stay in the inventory until they are removed.

@@ -30,7 +30,9 @@ import (
 func (r *Reconciler) changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return r.restored(e) || r.foreignStatus(e) || r.caughtUp.awaits(e) || r.Assignment.Requested(e) ||
+			before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
+			after, is := e.ObjectNew.(*v1alpha1.VidraResource)
+			return ok && is && (r.restored(before, after) || r.foreignStatus(before, after) || r.Assignment.Requested(before, after)) || r.caughtUp.awaits(e) ||
 				r.Reports.Inventories.Lightened(e.ObjectNew.GetName()) || !e.ObjectNew.GetDeletionTimestamp().IsZero()
 		},
 		DeleteFunc: r.Assignment.Left,

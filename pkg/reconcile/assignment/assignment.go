@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
@@ -27,7 +28,7 @@ type Assignment struct {
 	// mu guards cancels and left.
 	mu sync.Mutex
 	// cancels end the reconciles and heals that run.
-	cancels map[trigger.Owner]map[*context.CancelFunc]struct{}
+	cancels relation.Relation[trigger.Owner, *context.CancelFunc]
 	// left are the VidraResources that have left the cache since their last reconciles began.
 	left map[trigger.Owner]bool
 }
@@ -52,12 +53,7 @@ func Release(vr *v1alpha1.VidraResource) { vr.Spec.Prune = ptr.To(false) }
 
 // Requested is a predicate of the controller. It reports whether an update gave a VidraResource to another
 // installation, ended that another one holds it, changed its shards, or requests a reconcile.
-func (a *Assignment) Requested(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*v1alpha1.VidraResource)
-	after, is := e.ObjectNew.(*v1alpha1.VidraResource)
-	if !ok || !is {
-		return false
-	}
+func (a *Assignment) Requested(before, after *v1alpha1.VidraResource) bool {
 	_, wasHeld := a.Installation.HeldByAnother(before)
 	_, isHeld := a.Installation.HeldByAnother(after)
 	return v1alpha1.InstallationOf(before) != v1alpha1.InstallationOf(after) || wasHeld && !isHeld ||
@@ -68,45 +64,30 @@ func (a *Assignment) Requested(e event.UpdateEvent) bool {
 // at the end of the reconcile. left reports that it has left the cache since the last reconcile began; it may be back.
 // Reconciles of one VidraResource run one at a time.
 func (a *Assignment) Running(ctx context.Context, owner trigger.Owner) (reconciling context.Context, left bool, done func()) {
-	if a.Shard == "" {
-		return ctx, false, func() {}
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	left = a.left[owner]
-	delete(a.left, owner)
-	reconciling, done = a.cancellableLocked(ctx, owner)
-	return reconciling, left, done
+	return a.begin(ctx, owner, true)
 }
 
 // Healing is Running for the heal of one object; several may run at a time. It leaves it to the next reconcile that the
 // VidraResource has left the cache.
 func (a *Assignment) Healing(ctx context.Context, owner trigger.Owner) (healing context.Context, left bool, done func()) {
+	return a.begin(ctx, owner, false)
+}
+
+func (a *Assignment) begin(ctx context.Context, owner trigger.Owner, reconciles bool) (_ context.Context, left bool, done func()) {
 	if a.Shard == "" {
 		return ctx, false, func() {}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	healing, done = a.cancellableLocked(ctx, owner)
-	return healing, a.left[owner], done
-}
-
-func (a *Assignment) cancellableLocked(ctx context.Context, owner trigger.Owner) (context.Context, func()) {
+	if left = a.left[owner]; reconciles {
+		delete(a.left, owner)
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	if a.cancels == nil {
-		a.cancels = map[trigger.Owner]map[*context.CancelFunc]struct{}{}
-	}
-	if a.cancels[owner] == nil {
-		a.cancels[owner] = map[*context.CancelFunc]struct{}{}
-	}
-	a.cancels[owner][&cancel] = struct{}{}
-	return ctx, func() {
+	a.cancels.Add(owner, &cancel)
+	return ctx, left, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.cancels[owner], &cancel)
-		if len(a.cancels[owner]) == 0 {
-			delete(a.cancels, owner)
-		}
+		a.cancels.Drop(&cancel)
 		cancel()
 	}
 }
@@ -124,7 +105,7 @@ func (a *Assignment) Left(e event.DeleteEvent) bool {
 		a.left[owner] = true
 	}
 	if e.Object.GetDeletionTimestamp().IsZero() { // otherwise it is gone
-		for end := range a.cancels[owner] {
+		for _, end := range a.cancels.Keys(owner) {
 			(*end)()
 		}
 	}

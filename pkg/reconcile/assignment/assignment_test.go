@@ -2,6 +2,7 @@ package assignment
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,7 +52,7 @@ func TestRequested(t *testing.T) {
 			tc.before(before)
 			tc.after(after)
 			a := &Assignment{Shard: tc.own}
-			require.Equal(t, tc.want, a.Requested(event.UpdateEvent{ObjectOld: before, ObjectNew: after}), tc.reason)
+			require.Equal(t, tc.want, a.Requested(before, after), tc.reason)
 		})
 	}
 }
@@ -73,7 +74,7 @@ func TestLeft(t *testing.T) {
 	require.NoError(t, api.Err(), "its finalizer was removed by that reconcile")
 	endWeb()
 	endAPI()
-	require.Empty(t, a.cancels)
+	require.Empty(t, slices.Collect(a.cancels.All()))
 	require.False(t, left)
 	_, left, endWeb = a.Running(t.Context(), trigger.Owner{Name: "web"})
 	require.True(t, left, "another shard may have reconciled it")

@@ -18,14 +18,11 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// Relabel gives the applied objects of the manifest the labels of shards, and takes the labels of other shards from them, if
-// the state has other shards. It reports whether it has. It leaves other fields as they are: the watch, which shows the object from now
+// Relabel gives the applied objects of the manifest the labels of shards, and takes the labels of other shards from
+// them. It leaves other fields as they are: the watch, which shows the object from now
 // on, finds an edited one. An object whose relabel fails is missing in the watch, and is applied as one that has lost
 // its label.
-func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []string) (relabelled bool) {
-	if slices.Equal(s.Origin.Provenance.Shards, shards) {
-		return false
-	}
+func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []string) {
 	var objects []*plan.Object
 	for _, o := range s.Objects.Manifest {
 		if o.Entry != nil && o.Entry.UID != "" {
@@ -43,7 +40,6 @@ func Relabel(ctx context.Context, a *apply.Applier, s *plan.State, shards []stri
 		}
 	}
 	s.Origin.Provenance.Shards = shards
-	return true
 }
 
 // Unlabelled returns the shards in the status of a VidraResource that changes from the shards before to others, while its
