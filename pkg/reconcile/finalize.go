@@ -81,12 +81,8 @@ func (p *pass) finalize(ctx context.Context) (reconcile.Result, error) {
 		}
 	}
 	p.watch(ctx)
-	var ids []object.Identity
-	for _, o := range s.plan.Objects.Inventory() {
-		ids = append(ids, o.ID)
-	}
-	slices.SortFunc(ids, plan.CompareForRemoval)
-	if !p.applier.Orphans { // otherwise nothing is deleted
+	ids := s.plan.Objects.Leftovers() // all of the inventory, as the state has no manifest by now
+	if !p.applier.Orphans {           // otherwise nothing is deleted
 		ids = p.plan.RestRemovals(p.plan.SettleRemovals(ids, plan.Settling))
 	}
 	p.remover().Prune(ctx, ids)

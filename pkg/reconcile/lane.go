@@ -1,7 +1,9 @@
 package reconcile
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -49,6 +51,16 @@ func (l *lane) apart(do func()) {
 
 // yield lets waiting heals begin between two steps of a reconcile that take milliseconds for thousands of objects.
 func (l *lane) yield() { l.apart(func() {}) }
+
+// pause waits for a time, or until ctx ends, without the lock.
+func (l *lane) pause(ctx context.Context, delay time.Duration) {
+	l.apart(func() {
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+		}
+	})
+}
 
 // waitLocked waits until a condition holds, which the end of a heal may bring about. mu must be held.
 func (l *lane) waitLocked(done func() bool) {

@@ -117,7 +117,7 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	if p.keepsRevision(ctx, got, revision) {
 		return nil, false
 	}
-	old, is := p.objectsOfManifest(), manifestState{revision: revision, source: p.sourceOf(got)}
+	is := manifestState{revision: revision, source: p.sourceOf(got)}
 	is.behind, is.unapplied = p.obstacles.Waiting != nil && p.obstacles.Waiting == s.revision.refused, p.obstacles.Waiting != nil && !s.manifest.isOf(revision)
 	if why = p.resolve(ctx, got, is); why != nil {
 		s.read.failure = why
@@ -136,7 +136,6 @@ func (p *pass) read(ctx context.Context) (why *object.Failure, unread bool) {
 	}
 	p.reconciler.Reports.Inventories.Accept(p.plan.VR.Name)
 	s.plan.Origin.Provenance.Sources = got.Artifacts
-	p.forgetVersions(old)
 	p.saveRevision(ctx, got)
 	p.returnHeals(ctx)
 	return nil, false
@@ -189,24 +188,6 @@ func (s *ownerState) rollsBack(vr *v1alpha1.VidraResource) bool {
 	return vr.RevisionTo() != 0 && s.revision.refused == nil
 }
 
-// objectsOfManifest returns the objects of the manifest as it was read last.
-func (p *pass) objectsOfManifest() []*desired.Object {
-	all := make([]*desired.Object, 0, len(p.state.plan.Objects.Manifest))
-	for _, o := range p.state.plan.Objects.Manifest {
-		all = append(all, o.Desired)
-	}
-	return all
-}
-
-// forgetVersions forgets objects that the manifest has in another version: another watch shows them.
-func (p *pass) forgetVersions(old []*desired.Object) {
-	for _, was := range old {
-		if is := p.state.plan.Objects.ByID[was.ID]; is != nil && is.Desired != nil && is.Desired.Key != was.Key {
-			p.reconciler.Watching.Index.Forget(p.plan.Settings.Claimant.Owner, was.Key)
-		}
-	}
-}
-
 // resolve resolves the parts of the manifest into the state, as the manifest that it becomes there.
 func (p *pass) resolve(ctx context.Context, got desired.Parts, is manifestState) *object.Failure {
 	resolved, err := p.resolveParts(ctx, got.Parts)
@@ -226,6 +207,11 @@ func (p *pass) store(resolved *desired.Resolved, is manifestState) {
 	s := p.state
 	s.manifest = is
 	s.manifest.scope = p.applier.Settings.Allowed
+	for _, d := range resolved.Objects {
+		if o := s.plan.Objects.ByID[d.ID]; o != nil && o.Desired != nil && o.Desired.Key != d.Key { // another watch shows its other version
+			p.reconciler.Watching.Index.Forget(p.plan.Settings.Claimant.Owner, o.Desired.Key)
+		}
+	}
 	s.adopt(p.plan.VR.Generation, resolved.Objects, resolved.Unresolved)
 	s.plan.Remarks.Unmatched = resolved.Unmatched
 	if access.IsLocal(p.plan.VR.Spec.Destination.Server) {

@@ -17,12 +17,7 @@ func (p *pass) concludeObserved(ctx context.Context, applied []plan.Task, o stat
 	until := time.Now().Add(plan.ObserveTimeout)
 	for delay := plan.ObserveMin; p.plan.AwaitsWatches() && ctx.Err() == nil && time.Now().Before(until); delay *= 2 {
 		p.leavePlaces()
-		p.state.lane.apart(func() {
-			select {
-			case <-time.After(min(delay, time.Until(until))):
-			case <-ctx.Done():
-			}
-		})
+		p.state.lane.pause(ctx, min(delay, time.Until(until)))
 	}
 	if ctx.Err() != nil { // Vidra ends, and the next process finds the applied objects
 		return reconcile.Result{}, nil //nolint:nilerr // the end of the context is no failure

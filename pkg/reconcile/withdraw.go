@@ -61,12 +61,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 	}
 	remover.Prune(ctx, created)
 	for pause := withdrawalBackoff; pause.Steps > 1 && ctx.Err() == nil && !replaced.Load() && slices.ContainsFunc(created, failed); {
-		p.state.lane.apart(func() {
-			select {
-			case <-time.After(pause.Step()):
-			case <-ctx.Done():
-			}
-		})
+		p.state.lane.pause(ctx, pause.Step())
 		remover.Prune(ctx, slices.DeleteFunc(slices.Clone(created), func(id object.Identity) bool { return !failed(id) }))
 	}
 	for _, id := range created {

@@ -141,7 +141,7 @@ func Make(in Input) Plan {
 		}
 	}
 	if in.all {
-		p.Prune = in.objects.leftovers()
+		p.Prune = in.objects.Leftovers()
 	}
 	return p
 }
@@ -151,9 +151,9 @@ func (o *Object) unfinished() bool {
 	return o.In(v1alpha1.ObjectPending) || o.In(v1alpha1.ObjectFailed) || o.In(v1alpha1.ObjectCompleted) && o.Problem != nil
 }
 
-// leftovers are the objects of the inventory that the manifest lacks. An object that waits for its kind is still in the
+// Leftovers returns the objects of the inventory that the manifest lacks, the last applied one first. An object that waits for its kind is still in the
 // manifest, under its namespace there or under the namespace that it was given.
-func (s *Objects) leftovers() []object.Identity {
+func (s *Objects) Leftovers() []object.Identity {
 	var gone []object.Identity
 	waits := desired.MayBe(s.Unresolved)
 	for _, o := range s.Others {

@@ -26,7 +26,7 @@ func TestManyUnresolved(t *testing.T) {
 		return measured.ProcessorTime(t, func() {
 			s.Objects.SetUnresolved(unresolved)
 			s.SetAccount("", 1)
-			require.Empty(t, s.Objects.leftovers())
+			require.Empty(t, s.Objects.Leftovers())
 		}) / time.Duration(n)
 	}
 	few, many := each(1000), each(8000)
