@@ -19,6 +19,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events/recorder"
 	"github.com/vidra-operator/vidra/pkg/reconcile"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/assignment"
 	"github.com/vidra-operator/vidra/pkg/reconcile/backstop"
 	reconcilemetrics "github.com/vidra-operator/vidra/pkg/reconcile/metrics"
@@ -69,14 +70,15 @@ func wire(mgr manager.Manager, unfenced *rest.Config, o options, logs *logging, 
 	reconciler := &reconcile.Reconciler{
 		Assignment: assignment.Assignment{Installation: o.installation, Shard: o.shard},
 		Clients:    reconcile.Clients{Client: mgr.GetClient(), API: mgr.GetAPIReader(), Metadata: local.Metadata()},
-		Clusters:   reconcile.Clusters{Local: local, LocalScope: o.scope},
+		Clusters:   access.Destinations{Local: local, LocalScope: o.scope},
+		Accounts:   access.Accounts{Cache: mgr.GetClient(), Own: ownNamespace(), Required: o.requireServiceAccount, Impersonated: o.impersonation},
 		Watching:   reconcile.Watching{Watches: registry, Index: index, Trigger: factory},
 		Reports: reconcile.Reports{
 			Recorder: eventSinks, Metrics: reconcilemetrics.New(), Inventories: inventories,
 			LineSuppressed: logs.suppressed.WithLabelValues(suppressedObject).Inc,
 		},
 		Options: reconcile.Options{
-			Artifacts: o.artifacts(local), Namespace: ownNamespace(), RequireServiceAccount: o.requireServiceAccount, ImpersonationNamespaces: o.impersonation,
+			Artifacts: o.artifacts(local), Namespace: ownNamespace(),
 			DefaultInterval: o.defaultInterval, BackstopInterval: o.backstopInterval, MaxBreakGlass: o.maxBreakGlass,
 			Additions: additions, PeopleTools: tools, UserStamps: o.userStamps,
 		},

@@ -18,11 +18,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// accounts returns the rules of this operator.
-func (r *Reconciler) accounts() access.Accounts {
-	return access.Accounts{Cache: r.Clients.Client, Own: r.Options.Namespace, Required: r.Options.RequireServiceAccount, Impersonated: r.Options.ImpersonationNamespaces}
-}
-
 // rereadIfAccountAllowed makes a reconcile read the manifest that the last one left unread, because
 // an account to read it as was missing.
 func (p *pass) rereadIfAccountAllowed() {
@@ -39,7 +34,7 @@ func (s *ownerState) accountMissing() bool {
 
 // enqueueAccounts enqueues the VidraResources that name an account of a namespace whose labels have changed.
 func (r *Reconciler) enqueueAccounts(ctx context.Context, namespace string) {
-	if r.Options.ImpersonationNamespaces == nil {
+	if r.Accounts.Impersonated == nil {
 		return
 	}
 	all := &v1alpha1.VidraResourceList{}
@@ -97,10 +92,4 @@ func (r *Reconciler) granted(owner trigger.Owner, right access.Right) {
 	gvr := schema.GroupVersionResource{Group: right.Group, Version: right.Version, Resource: right.Resource}
 	r.Watching.Watches.WakeWatch(watchregistry.Key{Cluster: right.Subject.Cluster, GVR: gvr, Namespace: right.Namespace})
 	r.Watching.Trigger.EnqueueRetry(owner)
-}
-
-// runGrants asks for the rights until ctx ends. It makes the grants a manager's runnable.
-func (r *Reconciler) runGrants(ctx context.Context) error {
-	r.Watching.grants.Run(ctx)
-	return nil
 }

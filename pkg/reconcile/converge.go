@@ -146,11 +146,11 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 // connectAgain is connect for a VidraResource that was connected before. It changes nothing. It reports whether
 // requests can be sent to the same destination with the same rights.
 func (p *pass) connectAgain(ctx context.Context) bool {
-	destination, scope, err := p.reconciler.destinations().Find(p.plan.Settings.Claimant.Owner, p.plan.VR.Spec.Destination.Server)
+	destination, scope, err := p.reconciler.Clusters.Find(p.plan.Settings.Claimant.Owner, p.plan.VR.Spec.Destination.Server)
 	if err != nil || !scope.Same(p.state.manifest.scope) || !access.Usable(destination) || access.OutOfScope(scope, p.plan.VR) != nil || p.kubeconfigChanged(destination) {
 		return false
 	}
-	client, user, why := p.reconciler.accounts().ClientOf(ctx, p.plan.VR, destination)
+	client, user, why := p.reconciler.Accounts.ClientOf(ctx, p.plan.VR, destination)
 	p.applier.Destination, p.applier.Settings.Allowed, p.applier.Client, p.applier.User = destination, scope, client, user
 	return why == nil
 }

@@ -34,7 +34,7 @@ const kubeconfigGrace = 3 * time.Second
 
 // record records the Events of a reconcile of a VidraResource. before and after are its status before and after that.
 func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReference, before, after v1alpha1.VidraResourceStatus, changes []events.Change) {
-	at := r.Clusters.index.Of(owner)
+	at := r.Clusters.Index.Of(owner)
 	for i := range changes {
 		changes[i].Cluster = at
 	}
@@ -45,20 +45,15 @@ func (r *Reconciler) record(owner trigger.Owner, regarding corev1.ObjectReferenc
 // DestinationChanged enqueues the VidraResources at a remote cluster and retries its watches: it
 // became unreachable or reachable, or has other credentials. See cluster.DestinationsOptions.
 func (r *Reconciler) DestinationChanged(name string) {
-	r.Clusters.identities.Forget(name)
+	r.identities.Forget(name)
 	r.Watching.Watches.Wake(name)
-	r.Watching.Trigger.EnqueueRetry(r.Clusters.index.Owners(name)...)
-}
-
-// destinations returns the clusters that objects are applied to.
-func (r *Reconciler) destinations() *access.Destinations {
-	return &access.Destinations{Local: r.Clusters.Local, LocalScope: r.Clusters.LocalScope, Remotes: r.Clusters.Remotes, Clusters: &r.Clusters.index}
+	r.Watching.Trigger.EnqueueRetry(r.Clusters.Index.Owners(name)...)
 }
 
 // connect finds the destination, and the client that reads and writes its objects. It returns the reason that all work
 // has to wait.
 func (p *pass) connect(ctx context.Context) *object.Failure {
-	destination, scope, err := p.reconciler.destinations().Find(p.plan.Settings.Claimant.Owner, p.plan.VR.Spec.Destination.Server)
+	destination, scope, err := p.reconciler.Clusters.Find(p.plan.Settings.Claimant.Owner, p.plan.VR.Spec.Destination.Server)
 	if err != nil {
 		if errors.Is(err, access.ErrServedByAnother) {
 			p.state.lane.closeLocked()
@@ -79,11 +74,11 @@ func (p *pass) connect(ctx context.Context) *object.Failure {
 	} else {
 		p.state.plan.Origin.Destination, p.state.plan.Origin.Former = plan.Destination{}, plan.Destination{}
 		// A VidraResource of this name may have gone without a reconcile, as without its finalizer.
-		p.reconciler.Clusters.index.Remove(p.plan.Settings.Claimant.Owner, p.reconciler.forgetCluster)
+		p.reconciler.Clusters.Index.Remove(p.plan.Settings.Claimant.Owner, p.reconciler.forgetCluster)
 	}
 	p.applier.Destination, p.applier.Settings.Allowed = destination, scope
 	var why *object.Failure
-	if p.applier.Client, p.applier.User, why = p.reconciler.accounts().ClientOf(ctx, p.plan.VR, destination); why != nil {
+	if p.applier.Client, p.applier.User, why = p.reconciler.Accounts.ClientOf(ctx, p.plan.VR, destination); why != nil {
 		return why
 	}
 	if why := access.OutOfScope(scope, p.plan.VR); why != nil {
@@ -119,7 +114,7 @@ func (p *pass) kubeconfigChanged(destination access.Destination) bool {
 	if p.state.plan.Origin.Former.ClusterUID != "" {
 		return true
 	}
-	digest := access.KubeconfigOf(destination)
+	digest, _ := destination.Kubeconfig()
 	if digest == "" { // the local cluster
 		return false
 	}
@@ -137,20 +132,20 @@ func (r *Reconciler) forgetCluster(server string) {
 	r.Watching.Watches.RemoveCluster(server)
 	r.Clusters.Remotes.Forget(server)
 	r.Watching.Trigger.ForgetCluster(server)
-	r.Clusters.identities.Forget(server)
+	r.identities.Forget(server)
 }
 
 // isSame reports whether an object of the destination is also the object of its name at the destination of another
 // VidraResource, which is another URL. See access.Identities.IsSame.
 func (p *pass) isSame(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error) {
-	return p.reconciler.Clusters.identities.IsSame(ctx, p.applier.Destination, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
-		return p.reconciler.destinations().Borrow(vr.Spec.Destination.Server, p.reconciler.forgetCluster)
+	return p.reconciler.identities.IsSame(ctx, p.applier.Destination, key, live, func(context.Context) (access.Destination, cluster.Scope, func(), error) {
+		return p.reconciler.Clusters.Borrow(vr.Spec.Destination.Server, p.reconciler.forgetCluster)
 	}, func(at access.Destination) types.UID {
 		if at == nil {
 			return ""
 		}
 		is, known := p.state.plan.Keys.Open(kubeconfigPlace(vr, at.Name()), vr.Status.KubeconfigDigest)
-		if !known || is != access.KubeconfigOf(at) {
+		if digest, _ := at.Kubeconfig(); !known || is != digest {
 			return "" // asked for with another kubeconfig, or none is left, or by another installation
 		}
 		return types.UID(vr.Status.ClusterUID)
@@ -168,7 +163,7 @@ func (p *pass) noteIdentity(ctx context.Context, remote *cluster.Cluster, kubeco
 	}
 	var uid types.UID
 	var err error
-	s.lane.apart(func() { uid, err = p.reconciler.Clusters.identities.Of(ctx, remote) })
+	s.lane.apart(func() { uid, err = p.reconciler.identities.Of(ctx, remote) })
 	switch {
 	case former != "" && err != nil && !apierrors.IsForbidden(err):
 		return &object.Failure{Reason: v1alpha1.ReasonDestinationUnreachable, Message: fmt.Sprintf(

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/flowcontrol"
@@ -33,6 +34,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events"
 	"github.com/vidra-operator/vidra/pkg/ownership"
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -121,7 +123,7 @@ func (l *lab) requireApart(t *testing.T) {
 func (l *lab) restart() {
 	index := trigger.NewIndex()
 	l.Reconciler = &Reconciler{
-		Clients: Clients{Client: l.client, API: l.client, Metadata: metadatafake.NewSimpleMetadataClient(l.client.Scheme())}, Clusters: Clusters{Local: l}, Watching: Watching{Watches: l, Index: index, Trigger: trigger.NewFactory(index)}, Reports: Reports{Recorder: l, Inventories: &status.Inventories{}}, Options: Options{Parallel: 1,
+		Clients: Clients{Client: l.client, API: l.client, Metadata: metadatafake.NewSimpleMetadataClient(l.client.Scheme())}, Clusters: access.Destinations{Local: l}, Watching: Watching{Watches: l, Index: index, Trigger: trigger.NewFactory(index)}, Reports: Reports{Recorder: l, Inventories: &status.Inventories{}}, Options: Options{Parallel: 1,
 			PeopleTools: ownership.DefaultTools,
 		},
 		Secrets: Secrets{DigestKeys: &seal.Store{}},
@@ -158,6 +160,10 @@ func (l *lab) Invalidate(string) {}
 func (l *lab) Name() string { return "" }
 
 func (l *lab) Unreachable() error { return l.away }
+
+func (l *lab) Kubeconfig() (digest, secret string) { return "", "" }
+
+func (l *lab) Metadata() metadata.Interface { return nil }
 
 func (l *lab) MaybeUnreachable() bool { return false }
 

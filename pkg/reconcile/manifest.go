@@ -325,7 +325,7 @@ func (s *ownerState) identities(vr *v1alpha1.VidraResource) []object.Identity {
 // partsOf reads the parts of the manifest of a VidraResource that exist, as its account. It needs no part of one
 // for which no request is sent.
 func (r *Reconciler) partsOf(ctx context.Context, vr *v1alpha1.VidraResource, absent func(source.Key) bool) ([]desired.Part, error) {
-	client, _, why := r.accounts().ClientOf(ctx, vr, r.Clusters.Local)
+	client, _, why := r.Accounts.ClientOf(ctx, vr, r.Clusters.Local)
 	if why != nil {
 		return []desired.Part{desired.InlinePart(vr)}, nil
 	}

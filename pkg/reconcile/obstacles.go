@@ -7,7 +7,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
@@ -73,10 +72,6 @@ func (p *pass) awaitRefused(missing map[access.Right]dynamic.Interface) {
 	for right := range missing {
 		roles.Insert(rolesOf(right)...)
 	}
-	client := metadata.Interface(nil)
-	if destination, is := p.applier.Destination.(interface{ Metadata() metadata.Interface }); is {
-		client = destination.Metadata()
-	}
-	p.plan.AwaitRefused(client, maps.Keys(roles))
+	p.plan.AwaitRefused(p.applier.Destination.Metadata(), maps.Keys(roles))
 	p.noteRivals()
 }

@@ -331,7 +331,7 @@ func (p *pass) backstop() *backstop.Backstop {
 // remover returns the Remover of the VidraResource.
 func (p *pass) remover() *prune.Remover {
 	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
-		return p.reconciler.accounts().FormerClient(ctx, account, p.applier.Destination)
+		return p.reconciler.Accounts.FormerClient(ctx, account, p.applier.Destination)
 	}
 	replaced := func() bool { return p.kubeconfigChanged(p.applier.Destination) }
 	return &prune.Remover{Applier: p.applier, Plan: p.plan, Stale: p.stale, Replaced: replaced, Interrupted: p.state.attempt.interrupted.Load, FormerClient: former}
@@ -367,7 +367,7 @@ func (p *pass) staleSource(ctx context.Context) error {
 	if len(source.KeysOf(vr)) == 0 || !vr.DeletionTimestamp.IsZero() || !p.reconciler.Assignment.Reconciles(vr) || p.state.rollsBack(vr) {
 		return nil
 	}
-	as, _, why := p.reconciler.accounts().ClientOf(ctx, vr, p.reconciler.Clusters.Local)
+	as, _, why := p.reconciler.Accounts.ClientOf(ctx, vr, p.reconciler.Clusters.Local)
 	if why != nil {
 		return errors.New(why.Message)
 	}
@@ -386,7 +386,7 @@ func (p *pass) staleSource(ctx context.Context) error {
 //
 // Another installation has rules about accounts of its own. In this one, the Namespace of an account may be created by the same apply.
 func (p *pass) mayTake(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey) (bool, error) {
-	accounts := p.reconciler.accounts()
+	accounts := p.reconciler.Accounts
 	if v1alpha1.InstallationOf(vr) != p.reconciler.Assignment.Installation {
 		accounts.Required, accounts.Impersonated = false, nil
 	}

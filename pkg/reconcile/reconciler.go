@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/flowcontrol"
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
-	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/internal/relation"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
@@ -36,11 +34,14 @@ type Reconciler struct {
 	// Assignment is which VidraResources are reconciled. Watching.Trigger must have the same installation.
 	Assignment assignment.Assignment
 	Clients    Clients
-	Clusters   Clusters
-	Options    Options
-	Secrets    Secrets
-	Watching   Watching
-	Reports    Reports
+	// Clusters are the clusters that objects are in.
+	Clusters access.Destinations
+	// Accounts are the rules about the accounts that VidraResources name.
+	Accounts access.Accounts
+	Options  Options
+	Secrets  Secrets
+	Watching Watching
+	Reports  Reports
 
 	related relations
 	bounds  bounds
@@ -48,6 +49,7 @@ type Reconciler struct {
 	states      ownerStates
 	caughtUp    catchUp
 	definitions definitionReads
+	identities  access.Identities
 }
 
 // Clients are clients of the cluster that has the VidraResources.
@@ -60,20 +62,6 @@ type Clients struct {
 	Metadata metadata.Interface
 }
 
-// Clusters are the clusters that objects are in.
-type Clusters struct {
-	// Local is the cluster that Vidra runs in.
-	Local access.Destination
-	// LocalScope is the part of Local that Vidra may use.
-	LocalScope cluster.Scope
-	// Remotes are the other clusters. Optional: without them there is only Local.
-	Remotes *cluster.Destinations
-
-	// index relates VidraResources to their clusters.
-	index      access.ClusterIndex
-	identities access.Identities
-}
-
 // Options are the settings of the operator for all VidraResources. The zero value has no resync and no backstop.
 type Options struct {
 	// DefaultInterval is the resync interval where spec.interval is unset.
@@ -82,11 +70,6 @@ type Options struct {
 	BackstopInterval time.Duration
 	// Namespace is the namespace of Vidra itself; empty if it is unknown.
 	Namespace string
-	// RequireServiceAccount refuses VidraResources without spec.serviceAccountName.
-	RequireServiceAccount bool
-	// ImpersonationNamespaces selects the namespaces whose ServiceAccounts Vidra may
-	// impersonate. Nil selects all.
-	ImpersonationNamespaces labels.Selector
 	// Artifacts are the kinds of the sources with artifacts that spec.manifestFrom may name. Optional.
 	Artifacts source.Kinds
 	// MaxBreakGlass is how long break-glass annotations exempt an object at most, where
@@ -225,11 +208,11 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, leaveWo
 		return reconcile.Result{}, nil
 	}
 	server := vr.Spec.Destination.Server
-	if at := r.Clusters.index.Of(owner); at != "" { // other URLs may stand for the same cluster
+	if at := r.Clusters.Index.Of(owner); at != "" { // other URLs may stand for the same cluster
 		server = at
 	}
 	exit, ok := r.bounds.remote.Enter(server)
-	if !ok && !r.destinations().IsAway(server) {
+	if !ok && !r.Clusters.IsAway(server) {
 		return reconcile.Result{RequeueAfter: wait.Jitter(plan.RemoteRetry, 1)}, nil
 	}
 	exit = sync.OnceFunc(exit)
@@ -291,7 +274,7 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	}
 	r.Watching.Watches.Release(owner)
 	r.Watching.Trigger.Release(owner)
-	r.Clusters.index.Remove(owner, r.forgetCluster)
+	r.Clusters.Index.Remove(owner, r.forgetCluster)
 }
 
 // Known reports whether the operator has a state of a VidraResource. It takes the lock of all states.

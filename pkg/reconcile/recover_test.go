@@ -128,7 +128,7 @@ func TestKilledBeforeTheFinalizerIsRemoved(t *testing.T) {
 			return refused
 		},
 	})
-	l.definitions.last = map[string]definitionRead{ownDefinition: {time.Now().Add(time.Hour), &metav1.PartialObjectMetadata{}}} // it is not being deleted
+	l.definitions.last.Store(ownDefinition, definitionRead{time.Now().Add(time.Hour), &metav1.PartialObjectMetadata{}}) // it is not being deleted
 	require.Eventually(t, func() bool {
 		_, err := l.pass(t)
 		return errors.Is(err, refused)

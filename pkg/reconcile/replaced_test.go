@@ -167,7 +167,7 @@ func TestWithdrawalIsTriedAgain(t *testing.T) {
 			l.remove(t)
 			l.Clients.API = &failing{l.client, tc.reads}
 			l.related.named.Cache, l.related.named.API, l.related.named.Metadata, l.related.named.Sources, l.related.named.Parts = l.client, l.client, l.Clients.Metadata, &l.Watching.sources, l.partsOf
-			l.definitions.last = map[string]definitionRead{ownDefinition: {time.Now().Add(time.Hour), &metav1.PartialObjectMetadata{}}} // it is not being deleted
+			l.definitions.last.Store(ownDefinition, definitionRead{time.Now().Add(time.Hour), &metav1.PartialObjectMetadata{}}) // it is not being deleted
 			p.finalizer.created = []object.Identity{p.state.plan.Objects.Manifest[0].ID}
 			err := p.withdraw(t.Context())
 			if tc.err == "" {

@@ -76,7 +76,7 @@ func (p *pass) gather(ctx context.Context) (got desired.Parts, refused, why *obj
 			return got, nil, nil
 		}
 	}
-	from := desired.Reader{Sources: &p.reconciler.Watching.sources, Local: p.reconciler.Clusters.Local, Scope: p.reconciler.Clusters.LocalScope, Accounts: p.reconciler.accounts()}
+	from := desired.Reader{Sources: &p.reconciler.Watching.sources, Local: p.reconciler.Clusters.Local, Scope: p.reconciler.Clusters.LocalScope, Accounts: p.reconciler.Accounts}
 	got, why = from.Gather(ctx, p.plan.Settings.Claimant.Owner, p.plan.VR)
 	return got, refused, why
 }

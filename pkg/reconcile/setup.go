@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -55,7 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 	r.Watching.grants = access.NewGrants(r.granted, r.rolesWatched)
 	r.Watching.obstacles.Max, r.Watching.obstacles.Changed = maxWatchedObstacles, r.obstacleChanged
 	r.Watching.obstacles.Ended = r.recheckRights
-	if err := errors.Join(mgr.Add(&r.Watching.sources), mgr.Add(&r.Watching.obstacles), mgr.Add(manager.RunnableFunc(r.runGrants))); err != nil {
+	if err := errors.Join(mgr.Add(&r.Watching.sources), mgr.Add(&r.Watching.obstacles), mgr.Add(r.Watching.grants)); err != nil {
 		return fmt.Errorf("set up the watches of manifests and rights: %w", err)
 	}
 	build := ctrl.NewControllerManagedBy(mgr).

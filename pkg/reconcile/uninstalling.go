@@ -37,9 +37,8 @@ const (
 
 // definitionReads are the last reads of CustomResourceDefinitions by name. It is safe for concurrent use.
 type definitionReads struct {
-	// mu guards last.
-	mu   sync.Mutex
-	last map[string]definitionRead
+	// last has a definitionRead for each name.
+	last sync.Map
 }
 
 // definitionRead is a CustomResourceDefinition, nil if absent, and the time at which the read began.
@@ -50,9 +49,8 @@ type definitionRead struct {
 
 // deleted reports whether a CustomResourceDefinition, as of since or later, may have been deleted with the deletion of a VidraResource as a consequence.
 func (d *definitionReads) deleted(ctx context.Context, api metadata.Interface, name string, vr *v1alpha1.VidraResource, since time.Time) (bool, error) {
-	d.mu.Lock()
-	last := d.last[name]
-	d.mu.Unlock()
+	known, _ := d.last.Load(name)
+	last, _ := known.(definitionRead) // only this function stores any
 	if last.began.After(since) && (!deletes(last.live, vr) || time.Since(last.began) < definitionRecheck) {
 		return deletes(last.live, vr), nil
 	}
@@ -65,12 +63,7 @@ func (d *definitionReads) deleted(ctx context.Context, api metadata.Interface, n
 		return false, fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
 	}
 	last.live = live
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.last == nil {
-		d.last = map[string]definitionRead{}
-	}
-	d.last[name] = last
+	d.last.Store(name, last)
 	return deletes(live, vr), nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
@@ -27,6 +28,11 @@ type Destination interface {
 	Dynamic() dynamic.Interface
 	// Name is the cluster in the keys of objects and watches; empty for the local one.
 	Name() string
+	// Kubeconfig returns the digest of the kubeconfig that is used at present, and the Secret with it; empty for the local cluster, and while every
+	// Secret lacks one.
+	Kubeconfig() (digest, secret string)
+	// Metadata watches the metadata of objects.
+	Metadata() metadata.Interface
 	// As is a client that impersonates.
 	As(username string) (dynamic.Interface, error)
 	// Unreachable is the fault that prevents all work there at present, or nil.

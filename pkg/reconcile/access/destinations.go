@@ -13,12 +13,14 @@ import (
 
 // Destinations finds the clusters that objects are applied to. It is safe for concurrent use.
 type Destinations struct {
+	// Local is the cluster that Vidra runs in.
 	Local Destination
 	// LocalScope is the part of the local cluster that Vidra may use.
 	LocalScope cluster.Scope
 	// Remotes are the other clusters; optional.
-	Remotes  *cluster.Destinations
-	Clusters *ClusterIndex
+	Remotes *cluster.Destinations
+	// Index relates VidraResources to their clusters.
+	Index ClusterIndex
 }
 
 // ErrServedByAnother is the error of a VidraResource that starts anew: its server is another cluster now.
@@ -39,13 +41,13 @@ func (d *Destinations) Find(owner trigger.Owner, server string) (Destination, cl
 	if err != nil {
 		return nil, cluster.Scope{}, err
 	}
-	if at := d.Clusters.Of(owner); at != "" && at != name {
+	if at := d.Index.Of(owner); at != "" && at != name {
 		if matched {
 			return nil, cluster.Scope{}, fmt.Errorf("%s %w: %w", server, ErrServedByAnother, cluster.ErrStarting)
 		}
 		name = at // its watches continue when there is a kubeconfig again
 	}
-	if !d.Clusters.set(owner, name) { // from now on it is not forgotten
+	if !d.Index.set(owner, name) { // from now on it is not forgotten
 		return nil, cluster.Scope{}, fmt.Errorf("%s is being forgotten, because its last VidraResource is gone: %w", server, cluster.ErrStarting)
 	}
 	remote, err := d.Remotes.Get(name)
@@ -71,11 +73,11 @@ func (d *Destinations) Borrow(server string, forget func(server string)) (at Des
 	if remote := d.Remotes.Find(name); remote != nil {
 		return remote, remote.Scope(), func() {}, nil
 	}
-	borrower := trigger.Owner{Namespace: "borrower", Name: strconv.FormatUint(d.Clusters.borrowers.Add(1), 10)} // no VidraResource has a namespace
-	if !d.Clusters.set(borrower, name) {
+	borrower := trigger.Owner{Namespace: "borrower", Name: strconv.FormatUint(d.Index.borrowers.Add(1), 10)} // no VidraResource has a namespace
+	if !d.Index.set(borrower, name) {
 		return nil, scope, nil, fmt.Errorf("%s is being forgotten: %w", server, cluster.ErrStarting)
 	}
-	done = func() { d.Clusters.Remove(borrower, forget) }
+	done = func() { d.Index.Remove(borrower, forget) }
 	remote, err := d.Remotes.Get(name)
 	if err != nil {
 		done()

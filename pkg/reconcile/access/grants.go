@@ -81,15 +81,14 @@ func (r Right) Namespaces() []string {
 
 // Allowed reports whether the subject of a client has a right.
 func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
-	return review(ctx, client, right)
+	return ask(ctx, client, selfReviews, right, &authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right.ResourceAttributes},
+	})
 }
 
 // AllowedTo reports whether a ServiceAccount has a right. The client asks as itself, which needs no right to impersonate the account.
 func AllowedTo(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
 	namespace, _ := accountOf(right.Subject.User)
 	return ask(ctx, client, subjectReviews, right, &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
@@ -156,7 +155,7 @@ func NewGrants(granted func(owner trigger.Owner, right Right), watched func(righ
 	inTurns := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Right]{Queue: &turns{waiting: map[tenant][]Right{}}})
 	return &Grants{
 		granted: granted, watched: watched,
-		review:  review,
+		review:  Allowed,
 		limiter: flowcontrol.NewTokenBucketRateLimiter(grantsQPS, grantsQPS),
 		due:     workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Right]{Queue: inTurns}),
 		missing: map[Right]*missingRight{},
@@ -203,19 +202,19 @@ func (g *Grants) Recheck(cluster, namespace string) {
 	}
 }
 
-// Run asks until ctx ends, and returns after its last question.
-func (g *Grants) Run(ctx context.Context) {
+// Start asks until ctx ends, and returns after its last question. It makes the grants a manager's runnable.
+func (g *Grants) Start(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	context.AfterFunc(ctx, g.due.ShutDown)
 	for {
 		right, shutdown := g.due.Get()
 		if shutdown {
-			return
+			return nil
 		}
 		if g.limiter.Wait(ctx) != nil {
 			g.due.Done(right)
-			return
+			return nil
 		}
 		// A silent API server must not delay another one.
 		asking.Go(func() {
@@ -264,7 +263,8 @@ func (g *Grants) answered(right Right, m *missingRight, allowed bool, err error)
 				return nil
 			}
 		}
-		g.due.AddAfter(right, wait.Jitter(m.interval(time.Now()), grantsJitter))
+		interval := min(max(time.Since(m.since)/grantsShare, grantsInterval), grantsMaxInterval)
+		g.due.AddAfter(right, wait.Jitter(interval, grantsJitter))
 		return nil
 	}
 	if g.missing[right] != m {
@@ -278,27 +278,16 @@ func (g *Grants) answered(right Right, m *missingRight, allowed bool, err error)
 	return owners
 }
 
-// interval returns the time until the next question.
-func (m *missingRight) interval(now time.Time) time.Duration {
-	return min(max(now.Sub(m.since)/grantsShare, grantsInterval), grantsMaxInterval)
-}
-
 // Resources of questions about rights.
 var (
 	selfReviews    = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")
 	subjectReviews = authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews")
 )
 
-// review asks the API server itself, with a SelfSubjectAccessReview.
-func review(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
-	return ask(ctx, client, selfReviews, right, &authorizationv1.SelfSubjectAccessReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
-		Spec:     authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right.ResourceAttributes},
-	})
-}
-
 // ask sends a question about a right.
 func ask(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersionResource, right Right, question any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
 	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(question)
 	if err != nil {
 		return false, fmt.Errorf("write the review of the right to %s %s: %w", right.Verb, right.Resource, err)

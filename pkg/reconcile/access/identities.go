@@ -30,10 +30,8 @@ const (
 // Identities finds out which clusters are the same one under several URLs. The identity of a cluster is the UID of its Namespace
 // kube-system. The zero value is ready. It is safe for concurrent use.
 type Identities struct {
-	// mu guards known.
-	mu sync.Mutex
-	// known are the last answers, by the name of the cluster.
-	known map[string]identity
+	// known has the last answers, as identity, by the name of the cluster.
+	known sync.Map
 }
 
 // identity is an answer about a cluster.
@@ -45,31 +43,17 @@ type identity struct {
 	kubeconfig string
 }
 
-// KubeconfigOf returns the digest of the kubeconfig that a destination uses at present; empty for the local cluster, and while every Secret
-// lacks one.
-func KubeconfigOf(d Destination) string {
-	remote, is := d.(interface {
-		Kubeconfig() (digest, secret string)
-	})
-	if !is {
-		return ""
-	}
-	digest, _ := remote.Kubeconfig()
-	return digest
-}
-
 var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
 
 // Of returns the identity of a cluster. It fails where Vidra lacks the right to list the Namespace kube-system.
 func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
-	x.mu.Lock()
-	is, found := x.known[d.Name()]
-	x.mu.Unlock()
+	last, _ := x.known.Load(d.Name())
+	is, found := last.(identity)
 	age := identityAge
 	if is.err != nil && !apierrors.IsForbidden(is.err) {
 		age = identityRetry
 	}
-	kubeconfig := KubeconfigOf(d)
+	kubeconfig, _ := d.Kubeconfig()
 	if found && time.Since(is.asked) < age && is.kubeconfig == kubeconfig {
 		return is.uid, is.err
 	}
@@ -86,12 +70,7 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 	default:
 		is.uid = ns.GetUID()
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.known == nil {
-		x.known = map[string]identity{}
-	}
-	x.known[d.Name()] = is
+	x.known.Store(d.Name(), is)
 	return is.uid, is.err
 }
 
@@ -141,8 +120,4 @@ func isSameObject(ctx context.Context, at Destination, scope cluster.Scope, key 
 }
 
 // Forget forgets a cluster.
-func (x *Identities) Forget(name string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.known, name)
-}
+func (x *Identities) Forget(name string) { x.known.Delete(name) }

@@ -21,8 +21,9 @@ type behindProxy struct {
 	client dynamic.Interface
 }
 
-func (b behindProxy) Name() string               { return "east" }
-func (b behindProxy) Dynamic() dynamic.Interface { return b.client }
+func (b behindProxy) Name() string                        { return "east" }
+func (b behindProxy) Dynamic() dynamic.Interface          { return b.client }
+func (b behindProxy) Kubeconfig() (digest, secret string) { return "", "" }
 
 // TestAnswersOfProxies: a text of a proxy is no answer of the API server. A 403 shows no missing right, and a 404 no absence of a Namespace.
 func TestAnswersOfProxies(t *testing.T) {
