@@ -18,6 +18,7 @@ const outcomeOK = "ok"
 
 // Metrics count the requests and results of syncs. It implements prometheus.Collector.
 type Metrics struct {
+	prometheus.Collector
 	requests, webhooks        *prometheus.CounterVec
 	writes                    *prometheus.CounterVec
 	ready, lastSuccess, waits *prometheus.GaugeVec
@@ -64,25 +65,10 @@ func NewMetrics() *Metrics {
 	for _, outcome := range []string{webhookAccepted, webhookRefused} { // increase() also sees the first one then
 		m.webhooks.WithLabelValues(outcome)
 	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.requests, m.webhooks, m.writes, m.ready, m.lastSuccess, m.waits, m.durations)
+	m.Collector = all
 	return m
-}
-
-func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.webhooks, m.writes, m.ready, m.lastSuccess, m.waits, m.durations}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(to)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(to chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(to)
-	}
 }
 
 // sent counts a request.

@@ -8,6 +8,7 @@ import (
 
 // Metrics count the work of a Reconciler. It implements prometheus.Collector.
 type Metrics struct {
+	prometheus.Collector
 	heals, HeldHeals, corrections, failures *prometheus.CounterVec
 
 	durations *prometheus.HistogramVec
@@ -39,25 +40,10 @@ func New() *Metrics {
 	for _, kind := range editKinds {
 		m.durations.WithLabelValues(string(kind)) // rate also sees the first heal then
 	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(m.heals, m.HeldHeals, m.corrections, m.failures, m.durations, m.exposure.seconds)
+	m.Collector = all
 	return m
-}
-
-func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.heals, m.HeldHeals, m.corrections, m.failures, m.durations, m.exposure.seconds}
-}
-
-// Describe implements prometheus.Collector.
-func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range m.all() {
-		c.Describe(to)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *Metrics) Collect(to chan<- prometheus.Metric) {
-	for _, c := range m.all() {
-		c.Collect(to)
-	}
 }
 
 // Held counts a heal that is delayed.
