@@ -51,7 +51,7 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 		}
 	}()
 	answer = limits.Unanswered
-	traced, span := tracing.Heal(ctx, h.Owner)
+	traced, span := tracing.Root(ctx, "heal object", h.Owner)
 	tracing.Causes(traced, map[trigger.ObjectKey]trigger.Cause{h.Key: one.task.Cause})
 	result := one.pass.applier.Apply(traced, one.task)
 	span.End(result.Err)

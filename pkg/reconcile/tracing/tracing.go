@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -33,27 +34,12 @@ func Use(provider trace.TracerProvider) {
 	tracer.Store(&t)
 }
 
-// current returns the tracer for spans below the span of ctx; nil if ctx has none, or without tracing.
-func current(ctx context.Context) trace.Tracer {
-	if !trace.SpanFromContext(ctx).IsRecording() {
-		return nil
-	}
-	t := tracer.Load()
-	if t == nil {
-		return nil
-	}
-	return *t
-}
-
-// Span is a span, or nothing without tracing.
+// Span is a span, or without tracing one that records nothing.
 type Span struct{ span trace.Span }
 
 // End ends the span. Of an error it has the reason of the API server only.
 func (s Span) End(err error) {
-	if s.span == nil {
-		return
-	}
-	if err != nil {
+	if err != nil && s.span.IsRecording() {
 		reason := string(apierrors.ReasonForError(err))
 		if reason == "" {
 			reason = "Unknown"
@@ -66,7 +52,7 @@ func (s Span) End(err error) {
 
 // Done ends the span of an object with the action that was taken.
 func (s Span) Done(action string, err error) {
-	if s.span != nil && action != "" {
+	if action != "" && s.span.IsRecording() {
 		s.span.SetAttributes(attribute.String("vidra.action", action))
 	}
 	s.End(err)
@@ -74,11 +60,11 @@ func (s Span) Done(action string, err error) {
 
 // Object begins a span about an object below the span of ctx. Without one it begins none.
 func Object(ctx context.Context, name string, id object.Identity) (context.Context, Span) {
-	t := current(ctx)
-	if t == nil {
-		return ctx, Span{}
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, Span{parent}
 	}
-	ctx, span := t.Start(ctx, name, trace.WithAttributes(
+	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, name, trace.WithAttributes(
 		attribute.String("k8s.object.group", id.Group), attribute.String("k8s.object.kind", id.Kind),
 		attribute.String("k8s.namespace.name", id.Namespace), attribute.String("k8s.object.name", id.Name)))
 	return ctx, Span{span}
@@ -108,16 +94,11 @@ func Causes(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 	}
 }
 
-// Heal begins the span of the heal of one object of a VidraResource.
-func Heal(ctx context.Context, owner trigger.Owner) (context.Context, Span) {
-	return root(ctx, "heal object", owner)
-}
-
-// root begins a span without a parent, of work for a VidraResource.
-func root(ctx context.Context, name string, owner trigger.Owner) (context.Context, Span) {
+// Root begins a span without a parent, of work for a VidraResource.
+func Root(ctx context.Context, name string, owner trigger.Owner) (context.Context, Span) {
 	t := tracer.Load()
 	if t == nil {
-		return ctx, Span{}
+		return ctx, Span{noop.Span{}}
 	}
 	ctx, span := (*t).Start(ctx, name, trace.WithNewRoot(), trace.WithAttributes(attribute.String("vidra.resource", owner.Name)))
 	return ctx, Span{span}
@@ -126,7 +107,7 @@ func root(ctx context.Context, name string, owner trigger.Owner) (context.Contex
 // Reconciler returns a reconciler whose reconciles have spans.
 func Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		ctx, span := root(ctx, "reconcile VidraResource", request.NamespacedName)
+		ctx, span := Root(ctx, "reconcile VidraResource", request.NamespacedName)
 		result, err := next.Reconcile(ctx, request)
 		span.End(err)
 		return result, err

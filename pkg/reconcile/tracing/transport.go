@@ -30,12 +30,12 @@ func (t traced) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
 func (t traced) RoundTrip(r *http.Request) (*http.Response, error) {
-	tracer := current(r.Context())
-	if tracer == nil {
+	parent := trace.SpanFromContext(r.Context())
+	if !parent.IsRecording() {
 		return t.next.RoundTrip(r)
 	}
 	name, attributes := describe(r)
-	ctx, span := tracer.Start(r.Context(), name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
+	ctx, span := parent.TracerProvider().Tracer(scope).Start(r.Context(), name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
 	defer span.End()
 	response, err := t.next.RoundTrip(r.WithContext(ctx))
 	switch {
