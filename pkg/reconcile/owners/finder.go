@@ -80,9 +80,8 @@ type Finder struct {
 	// URL.
 	IsSame func(ctx context.Context, vr *v1alpha1.VidraResource, key trigger.ObjectKey, live *unstructured.Unstructured) (bool, error)
 
-	// mu guards manifests, which are the last readings of the manifests of other VidraResources, by name.
-	mu        sync.Mutex
-	manifests map[string]*manifestRead
+	// manifests has the last readings of the manifests of other VidraResources, as *manifestRead, by name.
+	manifests sync.Map
 }
 
 // Identified returns the receivers whose object this is, the most certain ones first. The cluster of a receiver is asked for
@@ -141,16 +140,8 @@ type manifestRead struct {
 
 // manifestOf returns the manifest of a VidraResource, as it was read at most manifestFor ago. Conflicts at the same time share one reading.
 func (a *Finder) manifestOf(ctx context.Context, vr *v1alpha1.VidraResource) reading {
-	a.mu.Lock()
-	if a.manifests == nil {
-		a.manifests = map[string]*manifestRead{}
-	}
-	m := a.manifests[vr.Name]
-	if m == nil {
-		m = &manifestRead{}
-		a.manifests[vr.Name] = m
-	}
-	a.mu.Unlock()
+	last, _ := a.manifests.LoadOrStore(vr.Name, &manifestRead{})
+	m, _ := last.(*manifestRead) // only this function stores any
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.uid != vr.UID || m.generation != vr.Generation || time.Since(m.ended) >= manifestFor {
@@ -283,16 +274,12 @@ func (s *Claimant) intact(vr *v1alpha1.VidraResource, manager string, claim trig
 	if claim.InFlight || claim.Known && !claim.Applied.Unreverted && claim.Applied.Digest == expected {
 		return true, true
 	}
-	id := object.IdentityIn(live)
-	known = true
-	for i := range vr.Status.ManagedResources {
-		if e := &vr.Status.ManagedResources[i]; e.Name == id.Name && object.IdentityOf(e) == id {
-			intact = intact || e.Digest == digest.String()
-			sealed := (s.WithoutKeys || !s.Installation.Applies(manager)) && strings.HasPrefix(e.Digest, seal.Prefix)
-			known = known && !sealed && (e.Digest == "" || e.APIVersion == live.GetAPIVersion())
-		}
+	e := EntryOf(vr, object.IdentityIn(live))
+	if e == nil {
+		return false, true
 	}
-	return intact, known
+	sealed := (s.WithoutKeys || !s.Installation.Applies(manager)) && strings.HasPrefix(e.Digest, seal.Prefix)
+	return e.Digest == digest.String(), !sealed && (e.Digest == "" || e.APIVersion == live.GetAPIVersion())
 }
 
 // isPending reports whether the status of a VidraResource may be still to list an apply of an object. entry is its inventory entry, or nil.

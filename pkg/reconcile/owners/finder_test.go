@@ -320,7 +320,7 @@ func TestConflictsOfTwoGenerations(t *testing.T) {
 	text := strings.ReplaceAll(fixture.ConfigMapText, "name: page", "name: page\n  namespace: shop")
 	before, after := of(1, strings.ReplaceAll(text, "page", "other")), of(2, text)
 	asked := &manifestRead{uid: after.UID, generation: after.Generation} // by the conflict with the later generation, which has not read it yet
-	a.manifests = map[string]*manifestRead{"api": asked}
+	a.manifests.Store("api", asked)
 	require.Nil(t, a.manifestOf(t.Context(), before).wanted(page))
 	require.Equal(t, before.Generation, asked.generation, "it is the reading of this generation")
 	is := a.manifestOf(t.Context(), after)
