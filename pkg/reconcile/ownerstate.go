@@ -91,12 +91,6 @@ func (a *attempt) isOfAnother(generation int64, revisions map[source.Key]string)
 	return a.generation != generation || !maps.Equal(a.revisions, revisions)
 }
 
-// begin notes the begin of the next reconcile.
-func (a *attempt) begin(generation int64, revisions map[source.Key]string) {
-	a.generation, a.revisions = generation, revisions
-	a.interrupted.Store(false)
-}
-
 // inventoryState is the knowledge of a process about an inventory.
 type inventoryState struct {
 	// loaded reports that the index knows the inventory.

@@ -131,7 +131,8 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	} else if s.attempt.isOfAnother(vr.Generation, revisions) {
 		s.plan.Schedule.Retry = plan.Retry{}
 	}
-	s.attempt.begin(vr.Generation, revisions)
+	s.attempt.generation, s.attempt.revisions = vr.Generation, revisions
+	s.attempt.interrupted.Store(false)
 	request := vr.ReconcileRequest()
 	requested := request != "" && request != s.plan.Status.LastHandledReconcileAt
 	if requested {

@@ -16,11 +16,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// undoTools describes the additions of users to an object, of any time.
-func (k known) undoTools() ownership.Undo {
-	return k.settings.Additions.Undo(k.task.Object, k.settings.Claimant.Manager, k.disclosureWith())
-}
-
 // byTools finds the additions of users to an object.
 func (k known) byTools(live *unstructured.Unstructured) ownership.Addition {
 	return k.settings.Additions.In(live, k.task.Object, k.settings.Claimant.Manager, k.disclosureWith())
@@ -46,7 +41,8 @@ func (p *procedure) removeAdditions(ctx context.Context, live *unstructured.Unst
 	p.edit, p.confirmed = nil, true // an object with the additions is as expected, too
 	p.versions = append(p.versions, live)
 	previous := live
-	got := p.reclaim(ctx, p.known.undoTools(), live, live)
+	undo := p.known.settings.Additions.Undo(p.known.task.Object, p.known.settings.Claimant.Manager, p.known.disclosureWith())
+	got := p.reclaim(ctx, undo, live, live)
 	switch {
 	case got.err != nil:
 		return nil, got.err

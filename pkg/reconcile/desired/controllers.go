@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
@@ -290,9 +289,4 @@ func controllerRule(obj *unstructured.Unstructured) *rule {
 		return nil
 	}
 	return r
-}
-
-// yieldsToControllers reports whether the fields that controllers write are left to them.
-func yieldsToControllers(vr *v1alpha1.VidraResource) bool {
-	return vr.Spec.Drift == nil || vr.Spec.Drift.ControllerFields != v1alpha1.ControllerFieldsRevert
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
@@ -66,12 +67,9 @@ func (s rules) of(obj *unstructured.Unstructured) []*rule {
 
 // rulesOf reads the ignore rules of a VidraResource.
 func rulesOf(vr *v1alpha1.VidraResource) (rules, error) {
-	var given []v1alpha1.IgnoreRule
-	if vr.Spec.Drift != nil {
-		given = vr.Spec.Drift.Ignore
-	}
-	all := rules{controllers: yieldsToControllers(vr), steps: new(maxIgnoreSteps)}
-	for i, spec := range given {
+	drift := ptr.Deref(vr.Spec.Drift, v1alpha1.DriftPolicy{})
+	all := rules{controllers: drift.ControllerFields != v1alpha1.ControllerFieldsRevert, steps: new(maxIgnoreSteps)}
+	for i, spec := range drift.Ignore {
 		selector := labels.Everything()
 		if spec.Target.LabelSelector != nil {
 			var err error
@@ -296,10 +294,4 @@ func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured,
 // isBelow reports whether a path is another one, or below it.
 func isBelow(path, above []string) bool {
 	return len(path) >= len(above) && slices.Equal(path[:len(above)], above)
-}
-
-// indexIn is the index of a list that a token of a path names.
-func indexIn(list []any, token string) (i int, found bool) {
-	i, err := strconv.Atoi(token)
-	return i, err == nil && i >= 0 && i < len(list)
 }

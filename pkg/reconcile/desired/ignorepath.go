@@ -70,7 +70,7 @@ func (p ignorePath) in(value any, steps *int) (all [][]string) {
 			}
 		case []any:
 			keys := keysOfItem(p[0])
-			if i, found := indexIn(at, p[0]); found && keys == nil {
+			if i, err := strconv.Atoi(p[0]); err == nil && keys == nil && i >= 0 && i < len(at) {
 				below(strconv.Itoa(i), at[i])
 			}
 			for i, item := range at {

@@ -36,11 +36,6 @@ type Drift struct {
 // little room for more.
 const MaxDifferences = 600
 
-// over reports whether the object is to be compared again.
-func (d *Drift) over(now time.Time) bool {
-	return !d.Decision.Until.IsZero() && !now.Before(d.Decision.Until)
-}
-
 // seen returns the changes of another writer; empty if the manifest had changed meanwhile, too.
 func (d *Drift) seen(entry *v1alpha1.ManagedResourceStatus) []ownership.Change {
 	if d == nil || entry == nil || d.Configuration != entry.Configuration {
@@ -129,7 +124,7 @@ func (p *Planner) expectAgain(all bool) map[trigger.ObjectKey]trigger.Cause {
 			o.Edits.Drift = nil
 			continue
 		}
-		if d == nil || !all && !left.over(p.Now) {
+		if until := left.Decision.Until; d == nil || !all && (until.IsZero() || p.Now.Before(until)) {
 			continue // what has left the manifest may come back before it is removed
 		}
 		o.Edits.Drift = nil

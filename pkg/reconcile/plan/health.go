@@ -78,17 +78,17 @@ func (p *Planner) Checkup() {
 	}
 	report, missing := &HealthReport{Invalid: p.Settings.Checks.Err()}, false
 	p.Env.Index.AwaitHealth(p.Settings.Claimant.Owner, true) // an event may follow the look into the store
-	for _, o := range s.Objects.Manifest {
+	checked := make([]v1alpha1.ObjectHealth, len(s.Objects.Manifest))
+	for i, o := range s.Objects.Manifest {
 		d, entry := o.Desired, o.Entry
 		if o.In(v1alpha1.ObjectCompleted) {
-			o.Seen.checked = ""
 			continue
 		}
 		if entry == nil || entry.UID == "" {
-			o.Seen.checked, report.Unknown = "", true // another problem reports that it is not applied
+			report.Unknown = true // another problem reports that it is not applied
 			continue
 		}
-		o.Seen.checked = entry.Health
+		checked[i] = entry.Health
 		kept, found, synced := p.stored(d.Key)
 		health, known := trigger.CheckedHealthOf(kept, p.Settings.Checks.For(d.ID.GroupKind))
 		known = known && found && synced
@@ -113,12 +113,12 @@ func (p *Planner) Checkup() {
 			at := health.BlockedAt()
 			ill := Illness{Object: *object.ProblemObject(d.GVK, d.ID), Health: health, Blocked: !at.IsZero() && !p.Now.Before(at)}
 			report.Ill = append(report.Ill, ill)
-			o.Seen.checked = v1alpha1.ObjectInProgress
+			checked[i] = v1alpha1.ObjectInProgress
 			if ill.failed() {
-				o.Seen.checked = v1alpha1.ObjectUnhealthy
+				checked[i] = v1alpha1.ObjectUnhealthy
 			}
 		default:
-			o.Seen.checked = v1alpha1.ObjectCurrent
+			checked[i] = v1alpha1.ObjectCurrent
 		}
 	}
 	if p.Settings.Watched { // the watches know from now on, and of an object that was read for its health, from its next event on
@@ -136,9 +136,9 @@ func (p *Planner) Checkup() {
 		return
 	}
 	s.Health, s.Schedule.health = report, p.Now.Add(healthSpacing)
-	for _, o := range s.Objects.Manifest {
+	for i, o := range s.Objects.Manifest {
 		if o.Entry != nil {
-			o.Entry.Health = o.Seen.checked
+			o.Entry.Health = checked[i]
 		}
 	}
 }

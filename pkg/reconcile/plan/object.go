@@ -80,8 +80,6 @@ type Seen struct {
 	observation observation
 	// answer is the health in the last answer of the API server; zero if a watch shows it.
 	answer healthAnswer
-	// checked is the health that the last checkup found, which the entry may show later.
-	checked v1alpha1.ObjectHealth
 }
 
 // Departure is the departure of an object from the manifest.

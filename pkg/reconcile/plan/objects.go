@@ -66,7 +66,7 @@ func (s *Objects) SetManifest(objects []*desired.Object) {
 	}
 	s.Others = slices.DeleteFunc(append(s.Others, before...), func(o *Object) bool { return o.Desired != nil })
 	for _, o := range s.Others {
-		o.Attempts.Unlisted, o.Remarks, o.Seen.answer, o.Seen.checked = nil, Remarks{}, healthAnswer{}, ""
+		o.Attempts.Unlisted, o.Remarks, o.Seen.answer = nil, Remarks{}, healthAnswer{}
 		if o.Entry != nil {
 			o.Entry.Health = ""
 		}
