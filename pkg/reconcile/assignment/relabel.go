@@ -2,10 +2,12 @@ package assignment
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/retry"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -85,22 +87,14 @@ func relabel(ctx context.Context, a *apply.Applier, o *plan.Object) error {
 
 // mark sets the labels of the shards, and reports whether that is a change.
 func mark(u *unstructured.Unstructured, a *apply.Applier) (changed bool) {
-	labels := u.GetLabels()
-	for key := range labels {
-		if a.Settings.Claimant.Installation.IsShardLabel(key) && !slices.Contains(a.Settings.Claimant.ShardLabels, key) {
-			delete(labels, key)
-			changed = true
-		}
-	}
+	before, all := u.GetLabels(), labels.Set{}
 	for _, key := range a.Settings.Claimant.ShardLabels {
-		if _, set := labels[key]; !set {
-			if labels == nil {
-				labels = map[string]string{}
-			}
-			labels[key] = ""
-			changed = true
-		}
+		all[key] = ""
 	}
-	u.SetLabels(labels)
-	return changed
+	all = labels.Merge(all, before)
+	maps.DeleteFunc(all, func(key, _ string) bool {
+		return a.Settings.Claimant.Installation.IsShardLabel(key) && !slices.Contains(a.Settings.Claimant.ShardLabels, key)
+	})
+	u.SetLabels(all)
+	return !maps.Equal(all, before)
 }

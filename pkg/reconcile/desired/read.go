@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -251,14 +252,6 @@ func partOf(vr *v1alpha1.VidraResource, i int, name string, text source.Text) Pa
 // Secret are, except where an annotation in the manifest decides.
 func withhold(objects []manifest.Object) {
 	for _, object := range objects {
-		annotations := object.GetAnnotations()
-		if _, set := annotations[ownership.SensitiveAnnotation]; set {
-			continue
-		}
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[ownership.SensitiveAnnotation] = "true"
-		object.SetAnnotations(annotations)
+		object.SetAnnotations(labels.Merge(labels.Set{ownership.SensitiveAnnotation: "true"}, object.GetAnnotations()))
 	}
 }

@@ -2,6 +2,7 @@ package object
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
@@ -29,11 +30,11 @@ func (s Signature) Mark(u *unstructured.Unstructured) {
 	if len(s.shardLabels) == 0 {
 		return
 	}
-	labels := u.GetLabels()
+	all := u.GetLabels()
 	for _, key := range s.shardLabels {
-		labels[key] = ""
+		all[key] = ""
 	}
-	u.SetLabels(labels)
+	u.SetLabels(all)
 }
 
 // Sharded reports whether Mark sets labels of shards.
@@ -41,17 +42,8 @@ func (s Signature) Sharded() bool { return len(s.shardLabels) > 0 }
 
 // MarkOwner is Mark without the labels of the shards.
 func (s Signature) MarkOwner(u *unstructured.Unstructured) {
-	labels, annotations := u.GetLabels(), u.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	labels[v1alpha1.ManagedByLabel] = v1alpha1.ManagedByValue
-	annotations[s.Annotation] = s.owner
-	u.SetLabels(labels)
-	u.SetAnnotations(annotations)
+	u.SetLabels(labels.Merge(u.GetLabels(), labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue}))
+	u.SetAnnotations(labels.Merge(u.GetAnnotations(), labels.Set{s.Annotation: s.owner}))
 }
 
 // MissingLabel returns a watched label that an object lacks; empty if it has all of them.

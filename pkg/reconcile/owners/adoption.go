@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -18,14 +19,10 @@ func AdoptionChanges(live, adopted, applied *unstructured.Unstructured, by objec
 	found := live.DeepCopy()
 	by.Mark(found)
 	if value, labelled := live.GetLabels()[v1alpha1.ManagedByLabel]; labelled {
-		labels := found.GetLabels()
-		labels[v1alpha1.ManagedByLabel] = value
-		found.SetLabels(labels)
+		found.SetLabels(labels.Merge(found.GetLabels(), labels.Set{v1alpha1.ManagedByLabel: value}))
 	}
 	if withheld, set := applied.GetAnnotations()[ownership.SensitiveAnnotation]; set {
-		annotations := found.GetAnnotations()
-		annotations[ownership.SensitiveAnnotation] = withheld
-		found.SetAnnotations(annotations)
+		found.SetAnnotations(labels.Merge(found.GetAnnotations(), labels.Set{ownership.SensitiveAnnotation: withheld}))
 	}
 	return slices.DeleteFunc(ownership.Drift(found, adopted, by.Manager, known.With(live, applied)), func(c ownership.Change) bool {
 		return c.Kind == ownership.Taken || c.Pointer == "" && c.Path == "metadata.managedFields" // nothing is ours yet
