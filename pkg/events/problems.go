@@ -116,6 +116,11 @@ func withoutMessage(p v1alpha1.Problem) problemKey {
 	return problemKey{subject: p.Subject(), reason: p.Reason}
 }
 
+// Begun returns the problems with an Event that a status has and another one lacks, whatever their messages. See begun.
+func Begun(before, after v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
+	return begun(before, after, IsProblem, withoutMessage)
+}
+
 // begun returns the problems with some reasons that a status has and an earlier one lacks.
 // After a status of an earlier version, which lists none, only a problem of the VidraResource
 // with another reason is new. One that is known of no object stands for all.

@@ -83,7 +83,7 @@ func (o *outcomes) log(log logr.Logger, suppressed func(), vidraResource string,
 		}
 		line(message, events.Name(change.Object), values...)
 	}
-	begun, ended := problemsOnlyIn(after, before), problemsOnlyIn(before, after)
+	begun, ended := events.Begun(before, after), events.Begun(after, before)
 	names := events.ProblemNames(append(slices.Clone(begun), ended...), after.ManagedResources)
 	for i, p := range begun {
 		line("Refused", names[i], "outcome", p.Reason)
@@ -95,25 +95,6 @@ func (o *outcomes) log(log logr.Logger, suppressed func(), vidraResource string,
 		}
 		line("Recovered", names[len(begun)+i], values...)
 	}
-}
-
-// problemsOnlyIn returns the problems with an Event of one status that another one lacks, whatever their messages.
-func problemsOnlyIn(one, other v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
-	type key struct {
-		reason  string
-		subject v1alpha1.Subject
-	}
-	known := map[key]bool{}
-	for i := range other.Problems {
-		known[key{other.Problems[i].Reason, other.Problems[i].Subject()}] = true
-	}
-	var only []v1alpha1.Problem
-	for i := range one.Problems {
-		if p := one.Problems[i]; events.IsProblem(p.Reason) && !known[key{p.Reason, p.Subject()}] {
-			only = append(only, p)
-		}
-	}
-	return only
 }
 
 // line logs a line about an object, or counts it. It reports whether the line was logged.
