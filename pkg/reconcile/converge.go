@@ -82,24 +82,22 @@ func (p *pass) leftShard(ctx context.Context) (bool, error) {
 // beginHeal takes the cause of a change, and the object from reconciles of the VidraResource. It returns nil if the
 // object is not healed here: its drift has ended, or a reconcile is to apply the object first, or gets the cause.
 func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *healing {
-	vr := &v1alpha1.VidraResource{}
-	s := r.states.of(h.Owner)
-	if err := r.Clients.Client.Get(ctx, h.Owner, vr); err != nil || s == nil || left {
-		r.handOver(h)
-		return nil
-	}
-	s.lane.mu.Lock()
-	defer s.lane.mu.Unlock()
-	o := s.plan.Objects.At(h.Key)
-	if o != nil && o.Turn.Taken() {
-		return nil // release and endHeal resume it
+	vr, s := &v1alpha1.VidraResource{}, r.states.of(h.Owner)
+	known := r.Clients.Client.Get(ctx, h.Owner, vr) == nil && s != nil && !left
+	var o *plan.Object
+	if known {
+		s.lane.mu.Lock()
+		defer s.lane.mu.Unlock()
+		if o = s.plan.Objects.At(h.Key); o != nil && o.Turn.Taken() {
+			return nil // release and endHeal resume it
+		}
 	}
 	cause, found := r.Watching.Trigger.TakeHeal(h)
 	if !found {
 		o.LeaveLoop()
 		return nil
 	}
-	if r.isCurrent(h.Owner, s, vr) {
+	if known && r.isCurrent(h.Owner, s, vr) {
 		p := r.passOn(h.Owner, vr, s, v1alpha1.ShardsOf(vr, r.Assignment.Shard))
 		if p.connectAgain(ctx) && p.applier.Destination.Name() == h.Key.Cluster {
 			delayed := o.Delays()
@@ -120,13 +118,6 @@ func (r *Reconciler) beginHeal(ctx context.Context, h trigger.Heal, left bool) *
 	o.LeaveLoop()
 	r.Watching.Trigger.HandOver(h, cause)
 	return nil
-}
-
-// handOver has a reconcile take the cause of a change.
-func (r *Reconciler) handOver(h trigger.Heal) {
-	if cause, found := r.Watching.Trigger.TakeHeal(h); found {
-		r.Watching.Trigger.HandOver(h, cause)
-	}
 }
 
 // isCurrent reports whether a state belongs to a VidraResource as the cache has it: a reconcile has read it and its
