@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -31,12 +32,10 @@ func rolesOf(right access.Right) []metawatch.Key {
 
 // rolesWatched reports whether all roles and bindings of a right are watched.
 func (r *Reconciler) rolesWatched(right access.Right) bool {
-	for _, key := range rolesOf(right) {
-		if _, known := r.Watching.obstacles.State(key); !known {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(rolesOf(right), func(key metawatch.Key) bool {
+		_, known := r.Watching.obstacles.State(key)
+		return !known
+	})
 }
 
 // watchedObstacles returns the watches on obstacles; nil before SetupWithManager.

@@ -244,17 +244,19 @@ func resolve(ctx context.Context, objects []manifest.Object, kinds access.Kinds)
 // https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-16
 var laterGroups = map[string][]string{"extensions": {"apps", "networking.k8s.io"}}
 
-// unavailable returns the obstacle to applying a kind. It names the version that the API server serves where the manifest has another one.
+// unavailable returns the obstacle to applying a kind: it is unserved, or the API server leaves that unanswered. It names the version that the API
+// server serves where the manifest has another one.
 func unavailable(ctx context.Context, kinds access.Kinds, gvk schema.GroupVersionKind, err error) *object.Failure {
-	if meta.IsNoMatchError(err) {
-		for _, group := range append([]string{gvk.Group}, laterGroups[gvk.Group]...) {
-			other := schema.GroupVersionKind{Group: group, Version: gvk.Version, Kind: gvk.Kind}
-			if served, err := kinds.MappingInAnyVersion(ctx, other); err == nil {
-				return object.NotServedVersion(gvk, served.GVR.GroupVersion())
-			}
+	if !meta.IsNoMatchError(err) {
+		return &object.Failure{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
+	}
+	for _, group := range append([]string{gvk.Group}, laterGroups[gvk.Group]...) {
+		other := schema.GroupVersionKind{Group: group, Version: gvk.Version, Kind: gvk.Kind}
+		if served, err := kinds.MappingInAnyVersion(ctx, other); err == nil {
+			return object.NotServedVersion(gvk, served.GVR.GroupVersion())
 		}
 	}
-	return object.Unavailable(gvk, err)
+	return object.NotServed(gvk)
 }
 
 // maxQuoted is how many bytes of a wrong value a message quotes.

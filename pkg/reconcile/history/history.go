@@ -69,7 +69,7 @@ func (p *Pending) AddTo(status *v1alpha1.VidraResourceStatus) {
 		all = insert(all, e)
 	}
 	status.UnlistedHistory += p.dropped
-	for len(all) > v1alpha1.MaxHistory || len(all) > 0 && size(all) > MaxBytes {
+	for len(all) > v1alpha1.MaxHistory || len(all) > 0 && Size(all) > MaxBytes {
 		all = dropOne(all, &status.UnlistedHistory)
 	}
 	status.History = all
@@ -143,11 +143,8 @@ func dropOne(all []v1alpha1.HistoryEntry, dropped *int64) []v1alpha1.HistoryEntr
 	return all
 }
 
-// size is how many bytes entries take.
-func size(all []v1alpha1.HistoryEntry) int {
-	text, err := json.Marshal(all)
-	if err != nil { // it has no value that cannot be encoded
-		return 0
-	}
+// Size is how many bytes a part of a VidraResource takes as JSON.
+func Size(part any) int {
+	text, _ := json.Marshal(part) // it came from JSON
 	return len(text)
 }

@@ -3,7 +3,6 @@ package limits
 import (
 	"context"
 	"runtime"
-	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -39,7 +38,7 @@ type HeavyShare struct {
 	// least is the weight of each heavy piece of work at least, so that half of the processors parse at most.
 	least int64
 	// bodies are the bytes of the bodies that owners keep.
-	bodies atomic.Int64
+	bodies *semaphore.Weighted
 }
 
 // NewHeavyShare leaves three of four workers and half of the processors to reconciles
@@ -49,6 +48,7 @@ func NewHeavyShare(workers int) *HeavyShare {
 	return &HeavyShare{
 		workers: places{each: max(1, heavy/2), all: heavy},
 		memory:  semaphore.NewWeighted(heavyMemory),
+		bodies:  semaphore.NewWeighted(MaxBodies),
 		least:   heavyMemory / int64(max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 }
@@ -76,13 +76,7 @@ func (h *HeavyShare) Take(ctx context.Context, weight int64) (free func(), err e
 }
 
 // KeepBodies reports whether bodies of a size may be kept until DropBodies is called.
-func (h *HeavyShare) KeepBodies(size int64) bool {
-	if h.bodies.Add(size) <= MaxBodies {
-		return true
-	}
-	h.DropBodies(size)
-	return false
-}
+func (h *HeavyShare) KeepBodies(size int64) bool { return h.bodies.TryAcquire(size) }
 
 // DropBodies notes that bodies of a size are dropped.
-func (h *HeavyShare) DropBodies(size int64) { h.bodies.Add(-size) }
+func (h *HeavyShare) DropBodies(size int64) { h.bodies.Release(size) }

@@ -21,15 +21,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// Unavailable returns the obstacle to applying the objects of a kind: it is unserved,
-// or the API server leaves that unanswered.
-func Unavailable(gvk schema.GroupVersionKind, err error) *Failure {
-	if meta.IsNoMatchError(err) {
-		return NotServed(gvk)
-	}
-	return &Failure{Reason: v1alpha1.ReasonApplyFailed, Message: err.Error()}
-}
-
 // NotServed returns the failure of an object whose kind is unserved. See NotServedVersion for a kind that is served in
 // another version.
 func NotServed(gvk schema.GroupVersionKind) *Failure {

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,14 +49,14 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Fa
 		}
 		vr.Status.ManagedResources = append(vr.Status.ManagedResources, *entry)
 	}
-	size := sizeOf(vr) + dropped + maxProblems + history.MaxBytes
+	size := history.Size(vr) + dropped + maxProblems + history.MaxBytes
 	s.Remarks.NearLimit = size > maxObject/100*nearLimit
 	if size > maxObject {
 		advice := "make several VidraResources of it"
 		if vr.Spec.Manifest != "" {
 			advice = "move the manifest into ConfigMaps with spec.manifestFrom, or " + advice
 		}
-		if dropped > sizeOf(of)/3 {
+		if dropped > history.Size(of)/3 {
 			advice = fmt.Sprintf("remove its second copy with `kubectl annotate vidraresource %s %s-` and use `kubectl apply --server-side` from then on, or %s",
 				of.Name, corev1.LastAppliedConfigAnnotation, advice)
 		}
@@ -72,20 +71,11 @@ func TooLarge(of *v1alpha1.VidraResource, s *plan.State, dropped int) *object.Fa
 			removed++
 		}
 	}
-	if size := sizeOf(vr) + dropped + maxProblems + history.MaxBytes; size > maxObject {
+	if size := history.Size(vr) + dropped + maxProblems + history.MaxBytes; size > maxObject {
 		return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
 			"the VidraResource would have %d bytes with the status of the %d objects of the manifest and the %d that it removes, and the limit is %d: "+
 				"change fewer objects at a time, for instance by removing some first",
 			size, len(s.Objects.Manifest), removed, maxObject)}
 	}
 	return nil
-}
-
-// sizeOf is how many bytes a VidraResource takes.
-func sizeOf(vr *v1alpha1.VidraResource) int {
-	text, err := json.Marshal(vr)
-	if err != nil { // it came from JSON
-		return 0
-	}
-	return len(text)
 }
