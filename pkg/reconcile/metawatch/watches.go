@@ -215,11 +215,7 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key, by trigger.Own
 		w.Changed(key, existence)
 	}
 	// The setters fail only for an informer that has been started.
-	kept := versionOnly
-	if key.Claims {
-		kept = claimsOnly
-	}
-	_ = one.informer.SetTransform(kept)
+	_ = one.informer.SetTransform(key.transform)
 	_ = one.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			one.refused.Store(time.Now().UnixNano())
@@ -233,7 +229,9 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key, by trigger.Own
 	one.listed, _ = one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed(true) },
 		UpdateFunc: func(before, after any) {
-			if versionOf(before) != versionOf(after) && (!key.Claims || !sameClaims(before, after)) { // otherwise a relist
+			was, _ := before.(*metav1.PartialObjectMetadata) // which transform returns
+			is, _ := after.(*metav1.PartialObjectMetadata)
+			if was.ResourceVersion != is.ResourceVersion && (!key.Claims || !sameClaims(*was, is)) { // otherwise a relist
 				changed(false)
 			}
 		},
@@ -242,34 +240,20 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key, by trigger.Own
 	go one.informer.RunWithContext(ctx)
 }
 
-func versionOf(obj any) string {
-	if kept, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		return kept.ResourceVersion
-	}
-	return ""
-}
-
-// versionOnly drops all but the version.
-func versionOnly(obj any) (any, error) {
-	if whole, ok := obj.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Namespace: whole.Namespace, Name: whole.Name, ResourceVersion: whole.ResourceVersion,
-		}}, nil
-	}
-	return obj, nil
-}
-
-// claimsOnly drops all but the version, the owners, the annotations of Vidra and the deletion. Times and fields in managedFields change with the
-// contents.
-func claimsOnly(obj any) (any, error) {
+// transform drops all but the version, and with Claims the owners, the annotations of Vidra and the deletion. Times and fields in managedFields
+// change with the contents.
+func (k Key) transform(obj any) (any, error) {
 	whole, ok := obj.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return obj, nil
 	}
 	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: whole.Namespace, Name: whole.Name, ResourceVersion: whole.ResourceVersion,
-		UID: whole.UID, DeletionTimestamp: whole.DeletionTimestamp, OwnerReferences: whole.OwnerReferences,
 	}}
+	if !k.Claims {
+		return kept, nil
+	}
+	kept.UID, kept.DeletionTimestamp, kept.OwnerReferences = whole.UID, whole.DeletionTimestamp, whole.OwnerReferences
 	for name, value := range whole.Annotations {
 		if domain, _, _ := strings.Cut(name, "/"); strings.HasSuffix(domain, v1alpha1.GroupVersion.Group) {
 			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, name, value)
@@ -286,13 +270,8 @@ func claimsOnly(obj any) (any, error) {
 	return kept, nil
 }
 
-func sameClaims(before, after any) bool {
-	a, isA := before.(*metav1.PartialObjectMetadata)
-	b, isB := after.(*metav1.PartialObjectMetadata)
-	if !isA || !isB {
-		return false
-	}
-	now := *b
-	now.ResourceVersion = a.ResourceVersion
-	return equality.Semantic.DeepEqual(a, &now)
+// sameClaims reports whether two versions of an object differ in nothing else that transform keeps.
+func sameClaims(before metav1.PartialObjectMetadata, after *metav1.PartialObjectMetadata) bool {
+	before.ResourceVersion = after.ResourceVersion
+	return equality.Semantic.DeepEqual(&before, after)
 }

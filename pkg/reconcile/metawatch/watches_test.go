@@ -107,7 +107,7 @@ func TestClaims(t *testing.T) {
 			changed.ResourceVersion = "2"
 			require.NoError(t, client.Tracker().Update(leases, changed, "shop"))
 			store := w.watched[key].informer.GetStore()
-			require.Eventually(t, func() bool { return versionOf(store.List()[0]) == "2" }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return store.List()[0].(*metav1.PartialObjectMetadata).ResourceVersion == "2" }, time.Minute, time.Millisecond)
 			require.NoError(t, client.Tracker().Delete(leases, "shop", "leader"))
 			if tc.counts {
 				require.False(t, <-events, "the change")
