@@ -52,8 +52,6 @@ type Tracker struct {
 	// restart. Reverted is the number of its reverts.
 	field    ownership.Change
 	Reverted int
-	// Text describes the contention in conditions and Events.
-	Text string
 }
 
 // New returns the contention of an object that was not healed lately.
@@ -67,7 +65,6 @@ func New() *Tracker {
 func Restored(now time.Time) *Tracker {
 	return &Tracker{
 		bucket: rate.NewLimiter(lastingHealRate, HealBurst), Began: now.Add(-Window), LastHeal: now,
-		Text: "another writer keeps changing the object. " + stillReverted,
 	}
 }
 
@@ -186,12 +183,13 @@ func (c *Tracker) Fields() []ownership.Change {
 // stillReverted describes how a contended object is handled.
 const stillReverted = "Vidra keeps reverting it, under sustained load less often, but at the latest after spec.drift.maxExposure"
 
-// Describe returns the writer, the field that it keeps changing, and the way to end it.
+// Describe describes the contention in conditions and Events: the writer, the field that it keeps changing, and the way to end it. After a restart
+// these are unknown until the next heal.
 func (c *Tracker) Describe(object v1alpha1.IgnoreTarget) string {
-	what, who := c.field.Path, cmp.Or(c.field.By(), "another writer")
-	if what == "" {
-		what = "the object"
+	if c.Reverted == 0 {
+		return "another writer keeps changing the object. " + stillReverted
 	}
+	what, who := cmp.Or(c.field.Path, "the object"), cmp.Or(c.field.By(), "another writer")
 	text := fmt.Sprintf("%s keeps changing %s: Vidra reverted it more than %d times within a minute. %s", who, what, c.Reverted, stillReverted)
 	rule := v1alpha1.IgnoreRule{Target: object}
 	switch {

@@ -91,18 +91,14 @@ func (p *Planner) Contend(o *Object, fields []ownership.Change, requests int) {
 		o.Edits.Contention = contention.New()
 	}
 	c := o.Edits.Contention
-	known := c.Reverted > 0
 	begins := c.Healed(fields, requests, p.VR.HealsPerMinute(), p.Now)
 	if !c.Contended() {
 		return
 	}
-	if !known {
-		c.Text = c.Describe(v1alpha1.IgnoreTargetOf(o.ID.GroupKind, o.ID.Namespace, o.ID.Name))
-	}
 	if begins {
 		p.Note(events.Change{
 			Action: events.Contended, Object: object.ReferenceTo(o.ID, d.GVK, types.UID(o.Entry.UID)),
-			Fields: c.Fields(), Note: c.Text,
+			Fields: c.Fields(), Note: c.Describe(v1alpha1.IgnoreTargetOf(o.ID.GroupKind, o.ID.Namespace, o.ID.Name)),
 		})
 	}
 	o.Entry.State = v1alpha1.ObjectContended

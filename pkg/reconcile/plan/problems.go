@@ -55,7 +55,7 @@ func (o *Object) drifted(pending bool, inherited string) (reason, message string
 		return "", "", false
 	case o.Edits.Contention.Contended() && !left:
 		ready = o.Problem == nil && o.In(v1alpha1.ObjectContended) && o.Edits.Contention.Delays()
-		return v1alpha1.ReasonDriftContended, o.Edits.Contention.Text, ready
+		return v1alpha1.ReasonDriftContended, o.Edits.Contention.Describe(v1alpha1.IgnoreTargetOf(o.ID.GroupKind, o.ID.Namespace, o.ID.Name)), ready
 	case left && o.Edits.Drift != nil && !o.Edits.Drift.Unobserved:
 		return v1alpha1.ReasonDriftDetected, o.Edits.Drift.Text(), true
 	case left:

@@ -22,11 +22,12 @@ import (
 func TestObjectProblems(t *testing.T) {
 	t.Parallel()
 	contended := func(delayed bool) *contention.Tracker {
-		return &contention.Tracker{Began: time.Now(), Delayed: delayed, Text: "another writer keeps changing x"}
+		return &contention.Tracker{Began: time.Now(), Delayed: delayed}
 	}
 	left := func(until time.Time) *plan.Drift {
 		return &plan.Drift{Decision: policy.Leave(policy.BreakGlass, "because", until), Deleted: true}
 	}
+	keepsChanging := (&contention.Tracker{}).Describe(v1alpha1.IgnoreTarget{})
 	type problem struct {
 		reason, message  string
 		ready, transient bool
@@ -66,11 +67,11 @@ func TestObjectProblems(t *testing.T) {
 		},
 		"Contended": {
 			"It is reverted at once, and then as the manifest has it.", v1alpha1.ObjectContended, func(o *plan.Object) { o.Edits.Contention = contended(false) }, true,
-			[]problem{{v1alpha1.ReasonDriftContended, "another writer keeps changing x", false, false}},
+			[]problem{{v1alpha1.ReasonDriftContended, keepsChanging, false, false}},
 		},
 		"Delayed": {
 			"It is reverted with a delay.", v1alpha1.ObjectContended, func(o *plan.Object) { o.Edits.Contention = contended(true) }, true,
-			[]problem{{v1alpha1.ReasonDriftContended, "another writer keeps changing x", true, false}},
+			[]problem{{v1alpha1.ReasonDriftContended, keepsChanging, true, false}},
 		},
 		"Additions": {
 			"What is the manifest's is applied.", v1alpha1.ObjectApplied, func(o *plan.Object) { o.Edits.Additions = "x was added" }, false,
