@@ -17,8 +17,8 @@ import (
 // its own object. New labels of shards, a destination that became another cluster, and closeLocked wait for all heals.
 type lane struct {
 	mu sync.Mutex
-	// ended is signalled when a heal has ended.
-	ended *sync.Cond
+	// ended is signalled when a heal has ended. waitLocked sets its lock.
+	ended sync.Cond
 	// entered reports that a reconcile holds mu.
 	entered bool
 	// healing counts the heals.
@@ -64,9 +64,7 @@ func (l *lane) pause(ctx context.Context, delay time.Duration) {
 
 // waitLocked waits until a condition holds, which the end of a heal may bring about. mu must be held.
 func (l *lane) waitLocked(done func() bool) {
-	if l.ended == nil {
-		l.ended = sync.NewCond(&l.mu)
-	}
+	l.ended.L = &l.mu
 	for !done() {
 		entered := l.entered
 		l.entered = false
@@ -89,9 +87,7 @@ func (l *lane) beginLocked(o *plan.Object) {
 func (l *lane) endLocked(o *plan.Object) {
 	o.Turn.EndHeal()
 	l.healing--
-	if l.ended != nil {
-		l.ended.Broadcast()
-	}
+	l.ended.Broadcast()
 }
 
 // endWith ends a heal that leaves its cause to a reconcile: to the task of the running one, if that was still to begin.
