@@ -38,14 +38,6 @@ func (r *Reconciler) rolesWatched(right access.Right) bool {
 	})
 }
 
-// watchedObstacles returns the watches on obstacles; nil before SetupWithManager.
-func (r *Reconciler) watchedObstacles() *metawatch.Watches {
-	if r.Watching.obstacles.Changed == nil {
-		return nil
-	}
-	return &r.Watching.obstacles
-}
-
 // obstacleChanged retries refused writes after a change of an object that they depended on.
 func (r *Reconciler) obstacleChanged(key metawatch.Key, existence bool) {
 	r.recheckRights(key)

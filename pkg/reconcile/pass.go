@@ -71,7 +71,7 @@ func (r *Reconciler) passOn(owner trigger.Owner, vr *v1alpha1.VidraResource, s *
 		plan: &plan.Planner{
 			Env: &plan.Env{
 				Watches: r.Watching.Watches, Index: r.Watching.Index, Trigger: r.Watching.Trigger, Metrics: r.Reports.Metrics,
-				Budget: &r.bounds.budget, Recompute: r.bounds.recompute, Obstacles: r.watchedObstacles(),
+				Budget: &r.bounds.budget, Recompute: r.bounds.recompute, Obstacles: &r.Watching.obstacles,
 			},
 			Settings: by, VR: vr, State: &s.plan,
 			Now: time.Now(), Findings: plan.Findings{PendingDrift: map[trigger.ObjectKey]trigger.Cause{}, SkippedBefore: map[object.Identity]*plan.Drift{}},

@@ -159,7 +159,10 @@ func (p *pass) writeStatus(ctx context.Context, whole bool, after v1alpha1.Vidra
 		before = v1alpha1.VidraResourceStatus{}
 	}
 	unreported := s.plan.TakeUnreported()
-	precondition := s.writes.Precondition(p.plan.VR.ResourceVersion)
+	precondition := "" // as the status is known from the first write on; the cache may be older than the writes of an operator before this one
+	if !s.writes.Written {
+		precondition = p.plan.VR.ResourceVersion
+	}
 	var written v1alpha1.VidraResourceStatus
 	s.lane.apart(func() { written = unreported.AddTo(after) })
 	p.reconciler.Reports.Inventories.Write(p.plan.VR.Name, written.ManagedResources)

@@ -226,28 +226,20 @@ func (g *Grants) Start(ctx context.Context) error {
 
 // ask asks for a right, and notifies the owners that wait for it if it was granted.
 func (g *Grants) ask(ctx context.Context, right Right) {
-	m, client := g.waited(right)
-	if m == nil {
+	g.mu.Lock()
+	m, waited := g.missing[right]
+	if !waited { // the last owner has stopped waiting
+		g.mu.Unlock()
 		return
 	}
+	client := m.client
+	g.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	allowed, err := g.review(ctx, client, right)
 	for _, owner := range g.answered(right, m, allowed, err) {
 		g.granted(owner, right)
 	}
-}
-
-// waited is a right that an owner waits for, with the client to ask; nil once the
-// last owner has stopped waiting.
-func (g *Grants) waited(right Right) (*missingRight, dynamic.Interface) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	m := g.missing[right]
-	if m == nil {
-		return nil, nil
-	}
-	return m, m.client
 }
 
 // answered notes an answer, and returns the owners that were granted the right. An owner that

@@ -49,15 +49,6 @@ func (w *Writes) Begin() {
 	w.Writing, w.attempted = true, true
 }
 
-// Precondition returns the resourceVersion that a write requires, as the cache has it; empty after the first write. The cache
-// may be older than the writes of an operator before this one.
-func (w *Writes) Precondition(cached string) string {
-	if w.Written {
-		return ""
-	}
-	return cached
-}
-
 // Outdated reports whether vr has a status that the process before this one wrote, and that this one is still to read.
 func (w *Writes) Outdated(read v1alpha1.VidraResourceStatus, vr *v1alpha1.VidraResource) bool {
 	if w.attempted || vr.ResourceVersion == w.Read || time.Since(w.Begun) > handoverTime {
