@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -143,9 +144,7 @@ func (p *pass) recoverForRemoval(ctx context.Context) *object.Failure {
 		return why
 	}
 	for _, o := range s.plan.Objects.Manifest {
-		if o.Entry == nil {
-			o.Entry = object.NewEntry(o.ID, o.Desired.GVK)
-		}
+		o.Entry = cmp.Or(o.Entry, object.NewEntry(o.ID, o.Desired.GVK))
 	}
 	s.inventory.recovers = false
 	s.adopt(p.plan.VR.Generation, nil, nil)

@@ -12,6 +12,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/display"
@@ -133,10 +134,7 @@ func revisionsIn(vr *v1alpha1.VidraResource, keys seal.Keys) *v1alpha1.RevisionS
 
 // kept returns the applied revisions, the newest first.
 func (r *revisionState) kept() []v1alpha1.AppliedRevision {
-	if r.status == nil {
-		return nil
-	}
-	return r.status.Kept
+	return ptr.Deref(r.status, v1alpha1.RevisionStatus{}).Kept
 }
 
 // recorded returns the number of a revision in the status; 0 if it is absent.

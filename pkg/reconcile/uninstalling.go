@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -95,9 +96,7 @@ func (p *pass) uninstalling(ctx context.Context) string {
 	if p.plan.VR.DeletionTimestamp.IsZero() {
 		return ""
 	}
-	if p.state.deletion.seen.IsZero() {
-		p.state.deletion.seen = p.plan.Now
-	}
+	p.state.deletion.seen = cmp.Or(p.state.deletion.seen, p.plan.Now)
 	for _, name := range definitionsOf(p.plan.VR) {
 		var deleted bool
 		var err error

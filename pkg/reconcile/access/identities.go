@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,9 +100,7 @@ func (x *Identities) IsSame(ctx context.Context, here Destination, key trigger.O
 		if readErr == nil {
 			return same, nil
 		}
-		if err = thereErr; err == nil {
-			err = readErr
-		}
+		err = cmp.Or(thereErr, readErr)
 	}
 	if there := recorded(at); hereErr == nil && there != "" {
 		return there == uid, nil

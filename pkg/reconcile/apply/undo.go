@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,9 +93,7 @@ func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstru
 		}
 		switch {
 		case got.live != nil:
-			if live = got.live; unclaimed == nil {
-				unclaimed = previous
-			}
+			live, unclaimed = got.live, cmp.Or(unclaimed, previous)
 		case got.complete && undone:
 			return live, nil // others added the rest: their events show whether with an edit
 		case got.complete && invalid != nil:

@@ -1,6 +1,7 @@
 package object
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,10 +121,7 @@ func HoldsData(kind schema.GroupKind) bool {
 
 // WithAdvice describes the refusal, with the smallest step after it.
 func (r Refusal) WithAdvice() string {
-	step := r.Advice()
-	if step == "" {
-		step = otherName + inManifest
-	}
+	step := cmp.Or(r.Advice(), otherName+inManifest)
 	switch {
 	case r.Unset, HoldsData(r.ID.GroupKind):
 	case r.ID.IsBuiltIn():

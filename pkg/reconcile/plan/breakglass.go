@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -52,10 +53,7 @@ func ExemptWithin(inventory []*Object, container object.Identity, now time.Time)
 // both may be nil.
 func (s *Settings) AnswerTo(entry *v1alpha1.ManagedResourceStatus, d *desired.Object, live *unstructured.Unstructured) breakglass.Answer {
 	annotations := live.GetAnnotations()
-	var known *v1alpha1.BreakGlassStatus
-	if entry != nil {
-		known = entry.BreakGlass
-	}
+	known := ptr.Deref(entry, v1alpha1.ManagedResourceStatus{}).BreakGlass
 	_, asked := annotations[v1alpha1.BreakGlassUntilAnnotation]
 	if !asked && known == nil {
 		return breakglass.Answer{Seen: true} // as nearly always

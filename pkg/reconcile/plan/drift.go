@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
@@ -60,10 +61,7 @@ func (d *Drift) Text() string {
 // decide decides about a change of an object, as far as the VidraResource and the inventory show: a deleted object has lost its
 // annotations.
 func (p *Planner) decide(o *Object) policy.Decision {
-	answer := (*v1alpha1.BreakGlassStatus)(nil)
-	if o.Entry != nil {
-		answer = o.Entry.BreakGlass
-	}
+	answer := ptr.Deref(o.Entry, v1alpha1.ManagedResourceStatus{}).BreakGlass
 	return policy.FirstOf(policy.OfSuspend(p.VR), policy.OfEdit(p.VR, answer, p.Settings.BreakGlass.Max, p.Now))
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,9 +32,7 @@ func (s *State) Healed(change events.Change, now time.Time, later time.Duration)
 		if len(*paths) < maxHealFields {
 			*paths = append(*paths, field.Path)
 		}
-		if heal.Manager == "" {
-			heal.Manager = field.Manager
-		}
+		heal.Manager = cmp.Or(heal.Manager, field.Manager)
 	}
 	s.Reports.Unreported.LastHeal = heal
 }
@@ -87,9 +86,7 @@ func (u *Unreported) AddTo(status v1alpha1.VidraResourceStatus) v1alpha1.VidraRe
 		return status
 	}
 	status = *status.DeepCopy()
-	if status.Drift == nil {
-		status.Drift = &v1alpha1.DriftStatus{}
-	}
+	status.Drift = cmp.Or(status.Drift, &v1alpha1.DriftStatus{})
 	status.Drift.Heals += u.Heals
 	status.Drift.LastHealTime = u.HealedAt.DeepCopy()
 	status.Drift.LastHeal = u.LastHeal

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -181,10 +182,8 @@ func (o *Object) lasts() bool {
 
 // noteDeletion notes that Vidra deletes the object, or is about to, since it left the manifest.
 func (o *Object) noteDeletion() {
-	deleted := v1alpha1.RecreatedStatus{UID: o.Entry.UID}
-	if before := o.Entry.Recreated; before != nil {
-		deleted.Configuration = before.Configuration
-	}
+	deleted := ptr.Deref(o.Entry.Recreated, v1alpha1.RecreatedStatus{})
+	deleted.UID = o.Entry.UID
 	o.Entry.Recreated = &deleted
 }
 

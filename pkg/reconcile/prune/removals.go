@@ -1,6 +1,7 @@
 package prune
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -105,9 +106,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		return
 	case kindUnserved:
 		// An API server that has just started serves some kinds a little later.
-		if o.Departure.KindGoneSince.IsZero() {
-			o.Departure.KindGoneSince = a.Plan.Now
-		}
+		o.Departure.KindGoneSince = cmp.Or(o.Departure.KindGoneSince, a.Plan.Now)
 		o.EndProblem()
 		o.Fail(v1alpha1.ReasonProgressing, "is being removed, but its kind is not served at present")
 		return

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -45,10 +46,7 @@ func (p *Recorder) noteAdditions(r apply.Result) {
 // recordObserved notes the findings about an object that is skipped.
 func (p *Recorder) recordObserved(r apply.Result) {
 	s, o, entry := p.Plan.State, r.Task.Known, r.Task.Known.Entry
-	before := o.Edits.Drift
-	if before == nil {
-		before = p.Plan.Findings.SkippedBefore[r.Task.Object.ID]
-	}
+	before := cmp.Or(o.Edits.Drift, p.Plan.Findings.SkippedBefore[r.Task.Object.ID])
 	known := before != nil && !before.Unobserved
 	now := &plan.Drift{Decision: r.Task.Decision, Deleted: r.Task.Cause.Found == nil, Fields: r.Change.Fields, Unknown: r.Change.Unknown, Configuration: r.Task.Object.Configuration}
 	if known {
@@ -76,14 +74,6 @@ func (p *Recorder) recordObserved(r apply.Result) {
 			Action: events.Detected, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(entry.UID)), Fields: now.Fields, Note: now.Text(),
 		})
 	}
-}
-
-// recordRecreation notes that an object was deleted to be created anew.
-func (p *Recorder) recordRecreation(r apply.Result) {
-	p.Plan.Note(events.Change{
-		Action: events.Replaced, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(r.Task.Known.Entry.UID)),
-		Note: "deleted, to be created again as the manifest says: " + r.Recreation.Reason,
-	})
 }
 
 // Recorder records the outcomes of tasks in the states of their objects.
@@ -124,7 +114,10 @@ func (p *Recorder) RecordResult(r apply.Result) {
 	p.RecordWarnings(r)
 	p.noteAdditions(r)
 	if r.End == apply.Replaced {
-		p.recordRecreation(r)
+		p.Plan.Note(events.Change{
+			Action: events.Replaced, Object: object.ReferenceTo(r.Task.Object.ID, r.Task.Object.GVK, types.UID(entry.UID)),
+			Note: "deleted, to be created again as the manifest says: " + r.Recreation.Reason,
+		})
 	}
 	switch {
 	case r.Ending() && r.Task.Why != plan.WhyDrift, r.End == apply.Replaced:
@@ -250,9 +243,7 @@ func (p *Recorder) RecordBlocked(todo plan.Plan) {
 	await := func(o *plan.Object, why object.Failure) {
 		if why.Reason == v1alpha1.ReasonKindUnavailable && provided[o.ID.GroupKind] {
 			waits = true
-			if s.Objects.Waiting.IsZero() {
-				s.Objects.Waiting = p.Plan.Now
-			}
+			s.Objects.Waiting = cmp.Or(s.Objects.Waiting, p.Plan.Now)
 			if p.Plan.Now.Sub(s.Objects.Waiting) < plan.CRDEstablishTimeout {
 				why = object.Failure{
 					Reason: v1alpha1.ReasonProgressing, Message: "waits until its CustomResourceDefinition is established", Awaited: why.Awaited,

@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 
@@ -40,11 +41,7 @@ type Span struct{ span trace.Span }
 // End ends the span. Of an error it has the reason of the API server only.
 func (s Span) End(err error) {
 	if err != nil && s.span.IsRecording() {
-		reason := string(apierrors.ReasonForError(err))
-		if reason == "" {
-			reason = "Unknown"
-		}
-		s.span.SetAttributes(attribute.String("error.type", reason))
+		s.span.SetAttributes(attribute.String("error.type", cmp.Or(string(apierrors.ReasonForError(err)), "Unknown")))
 		s.span.SetStatus(codes.Error, "")
 	}
 	s.span.End()
