@@ -37,6 +37,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 	"github.com/vidra-operator/vidra/pkg/reconcile/status"
@@ -123,7 +124,7 @@ func (l *lab) requireApart(t *testing.T) {
 func (l *lab) restart() {
 	index := trigger.NewIndex()
 	l.Reconciler = &Reconciler{
-		Clients: Clients{Client: l.client, API: l.client, Metadata: metadatafake.NewSimpleMetadataClient(l.client.Scheme())}, Clusters: access.Destinations{Local: l}, Watching: Watching{Watches: l, Index: index, Trigger: trigger.NewFactory(index)}, Reports: Reports{Recorder: l, Inventories: &status.Inventories{}}, Options: Options{Parallel: 1,
+		Clients: Clients{Client: l.client, API: l.client, Metadata: metadatafake.NewSimpleMetadataClient(l.client.Scheme())}, Clusters: access.Destinations{Local: l}, Watching: Watching{Watches: l, Index: index, Trigger: trigger.NewFactory(index)}, Reports: Reports{Recorder: l, Metrics: metrics.New(), Inventories: &status.Inventories{}}, Options: Options{Parallel: 1,
 			PeopleTools: ownership.DefaultTools,
 		},
 		Secrets: Secrets{DigestKeys: &seal.Store{}},

@@ -113,7 +113,7 @@ type Reports struct {
 	Inventories *status.Inventories
 	// Recorder writes Events.
 	Recorder Recorder
-	// Metrics count the work. Optional.
+	// Metrics count the work.
 	Metrics *metrics.Metrics
 	// LineSuppressed is called for each line of the log that is left out, because there are many about one object. Optional.
 	LineSuppressed func()

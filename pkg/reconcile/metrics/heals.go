@@ -67,9 +67,6 @@ func newDurations() *prometheus.HistogramVec {
 
 // Healed counts a revert.
 func (m *Metrics) Healed(h Heal) {
-	if m == nil {
-		return
-	}
 	m.heals.WithLabelValues(h.ID.Group, h.ID.Kind, string(h.Action)).Inc()
 	if h.Since.IsZero() || h.Answered.Before(h.Since) {
 		return // no event reported the change, so it is not known how long it stood

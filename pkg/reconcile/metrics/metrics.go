@@ -47,22 +47,12 @@ func New() *Metrics {
 }
 
 // Held counts a heal that is delayed.
-func (m *Metrics) Held(id object.Identity) {
-	if m != nil {
-		m.HeldHeals.WithLabelValues(id.Group, id.Kind).Inc()
-	}
-}
+func (m *Metrics) Held(id object.Identity) { m.HeldHeals.WithLabelValues(id.Group, id.Kind).Inc() }
 
 // BackstopCorrected counts a difference that only the backstop found.
 func (m *Metrics) BackstopCorrected(id object.Identity) {
-	if m != nil {
-		m.corrections.WithLabelValues(id.Group, id.Kind).Inc()
-	}
+	m.corrections.WithLabelValues(id.Group, id.Kind).Inc()
 }
 
 // BackstopFailed counts a comparison that failed: of an object of a kind, or the LIST of a resource.
-func (m *Metrics) BackstopFailed(group, kind string) {
-	if m != nil {
-		m.failures.WithLabelValues(group, kind).Inc()
-	}
-}
+func (m *Metrics) BackstopFailed(group, kind string) { m.failures.WithLabelValues(group, kind).Inc() }
