@@ -16,22 +16,18 @@ func (p *pass) readHealth(ctx context.Context) {
 	if len(objects) == 0 || p.applier.Client == nil {
 		return
 	}
-	type answer struct {
-		live *unstructured.Unstructured
-		err  error
-	}
-	answers, wanted := make([]answer, len(objects)), make([]*desired.Object, len(objects))
+	lives, errs, wanted := make([]*unstructured.Unstructured, len(objects)), make([]error, len(objects)), make([]*desired.Object, len(objects))
 	for i, o := range objects {
 		wanted[i] = o.Desired
 	}
 	p.applier.ParallelKinds(len(objects), func(i int) object.Identity { return wanted[i].ID }, func(i int) {
 		leave := p.applier.Enter(ctx, wanted[i].Key)
-		answers[i].live, answers[i].err = p.applier.Get(ctx, wanted[i].Key)
-		leave(answers[i].err)
+		lives[i], errs[i] = p.applier.Get(ctx, wanted[i].Key)
+		leave(errs[i])
 	})
 	for i, o := range objects {
-		if gone := answers[i].live == nil && answers[i].err == nil; o.Desired == wanted[i] && !gone { // the event of its deletion follows
-			p.plan.NoteHealthRead(o, answers[i].live, answers[i].err)
+		if gone := lives[i] == nil && errs[i] == nil; o.Desired == wanted[i] && !gone { // the event of its deletion follows
+			p.plan.NoteHealthRead(o, lives[i], errs[i])
 		}
 	}
 }

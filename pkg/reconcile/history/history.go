@@ -32,10 +32,7 @@ func (p *Pending) Add(owner string, change events.Change, now time.Time) bool {
 	if !ok {
 		return false
 	}
-	p.entries = insert(p.entries, e)
-	if len(p.entries) > v1alpha1.MaxHistory { // fewer may fit into a status, which AddTo finds out
-		p.entries = dropOne(p.entries, &p.dropped)
-	}
+	*p = p.And(Pending{entries: []v1alpha1.HistoryEntry{e}}) // fewer may fit into a status, which AddTo finds out
 	return true
 }
 

@@ -71,24 +71,19 @@ func (s *Objects) unappliedIn(container object.Identity) string {
 	if !container.IsContainer() {
 		return ""
 	}
-	first := ""
-	name := func(id object.Identity, key trigger.ObjectKey) {
-		if text := id.String(); policy.GoesWith(container, id, key) && (first == "" || text < first) {
-			first = text
-		}
+	var members policy.Group
+	for _, u := range s.Unresolved {
+		members.Add(u.ID, trigger.ObjectKey{})
 	}
 	for _, o := range s.Manifest {
 		if unapplied(o) {
-			name(o.ID, o.Desired.Key)
+			members.Add(o.ID, o.Desired.Key)
 		}
 	}
-	for _, u := range s.Unresolved {
-		name(u.ID, trigger.ObjectKey{})
+	if member, holds := members.In(container); holds {
+		return "; it holds " + member.String() + ", which is not"
 	}
-	if first == "" {
-		return ""
-	}
-	return "; it holds " + first + ", which is not"
+	return ""
 }
 
 // removedWhenApplied begins the message about an object that KeepUntilApplied keeps.

@@ -24,12 +24,13 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 			messages[subject] = display.Truncate(problems[i].Message, v1alpha1.MaxObjectMessage)
 		}
 	}
-	room := maxDetails
-	fits := func(bytes int) bool {
-		const name = len(`,"message":""`)
-		room -= name + bytes
-		return room >= 0
+	room := func(left int) func(bytes int) bool { // of a field, whose name has as many bytes as that of the message at most
+		return func(bytes int) bool {
+			left -= len(`,"message":""`) + bytes
+			return left >= 0
+		}
 	}
+	fits, fitsOthers := room(maxDetails), room(maxOthers)
 	for i := range entries {
 		e := &entries[i]
 		if e.Message = ""; len(messages) > 0 {
@@ -38,8 +39,10 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 		if e.Message != "" && !fits(2*len(e.Message)) { // quotes in it are escaped
 			e.Message = ""
 		}
+		if e.Others != "" && !fitsOthers(len(e.Others)) {
+			e.Others = ""
+		}
 	}
-	withOthers(entries)
 	for _, healthy := range []bool{false, true} {
 		for i := range entries {
 			e := &entries[i]
@@ -53,18 +56,6 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 
 // maxOthers is how many bytes the records of fields of other managers have together, as JSON.
 const maxOthers = 48 << 10
-
-// withOthers removes the records beyond maxOthers from the entries of an inventory.
-func withOthers(entries []v1alpha1.ManagedResourceStatus) {
-	room := maxOthers
-	for i := range entries {
-		if e := &entries[i]; e.Others != "" {
-			if room -= len(`,"others":""`) + len(e.Others); room < 0 {
-				e.Others = ""
-			}
-		}
-	}
-}
 
 // Changed reports whether a status is to be written, because it differs from the status before. New parts that an earlier version
 // left out, which are healthy objects, the fields of other managers, the kubeconfig, the cluster and the account, wait
