@@ -68,11 +68,6 @@ func versionOf(m metav1.Object) listedVersion {
 	return listedVersion{uid: m.GetUID(), generation: m.GetGeneration(), deleting: m.GetDeletionTimestamp() != nil, version: m.GetResourceVersion()}
 }
 
-// isOf reports whether a VidraResource has the listed spec, or a later one.
-func (is listedVersion) isOf(vr *v1alpha1.VidraResource) bool {
-	return is.uid == vr.UID && is.generation <= vr.Generation && (!is.deleting || vr.DeletionTimestamp != nil)
-}
-
 // reached reports whether the cache shows a VidraResource in the state of the list, or a later one. The first call lists. It fails if
 // the LIST of VidraResources fails.
 func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr *v1alpha1.VidraResource) (bool, error) {
@@ -84,7 +79,7 @@ func (c *catchUp) reached(ctx context.Context, of metadata.ResourceInterface, vr
 	if order, err := resourceversion.CompareResourceVersion(vr.ResourceVersion, c.version); err != nil || order > 0 {
 		return true, nil // an API server without comparable versions shows nothing
 	}
-	if is, has := c.listed[vr.Name]; has && is.isOf(vr) {
+	if is := c.listed[vr.Name]; is.uid == vr.UID && is.generation <= vr.Generation && (!is.deleting || vr.DeletionTimestamp != nil) { // or a later spec
 		is.shown = true
 		c.listed[vr.Name] = is
 		return true, nil

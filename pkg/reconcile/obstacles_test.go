@@ -31,7 +31,7 @@ func (d *delays) AddWithOpts(o priorityqueue.AddOpts, _ ...reconcile.Request) {
 func TestObstacleChangedBySomebody(t *testing.T) {
 	r, queue, owner := &Reconciler{Watching: Watching{Trigger: trigger.NewFactory(trigger.NewIndex())}}, &delays{}, trigger.Owner{Name: "page"}
 	require.NoError(t, r.Watching.Trigger.Source().Start(t.Context(), queue))
-	r.Watching.obstacles.Changed = func(metawatch.Key, bool) {}
+	r.Watching.obstacles.Changed, r.Watching.obstacles.Ended = func(metawatch.Key, bool) {}, func(metawatch.Key) {}
 	key := metawatch.Key{GVR: corev1.SchemeGroupVersion.WithResource("configmaps"), Namespace: "shop", Name: "mine"}
 	r.Watching.obstacles.Sync(owner, "", metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), slices.Values([]metawatch.Key{key}))
 	t.Cleanup(func() { r.Watching.obstacles.Release(owner) })

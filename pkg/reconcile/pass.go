@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -331,11 +330,10 @@ func (p *pass) backstop() *backstop.Backstop {
 
 // remover returns the Remover of the VidraResource.
 func (p *pass) remover() *prune.Remover {
-	former := func(ctx context.Context, account string) (dynamic.Interface, string, *object.Failure) {
-		return p.reconciler.Accounts.FormerClient(ctx, account, p.applier.Destination)
-	}
 	replaced := func() bool { return p.kubeconfigChanged(p.applier.Destination) }
-	return &prune.Remover{Applier: p.applier, Plan: p.plan, Stale: p.stale, Replaced: replaced, Interrupted: p.state.attempt.interrupted.Load, FormerClient: former}
+	return &prune.Remover{
+		Applier: p.applier, Plan: p.plan, Stale: p.stale, Replaced: replaced, Interrupted: p.state.attempt.interrupted.Load, FormerClient: p.reconciler.Accounts.FormerClient,
+	}
 }
 
 // stale reads the VidraResource from the API server, as a cache may be behind. It returns the reason against removals from the state in

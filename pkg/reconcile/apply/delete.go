@@ -6,20 +6,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
-
-// Bare is an object that has only its kind, namespace and name.
-func Bare(gvk schema.GroupVersionKind, key trigger.ObjectKey) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(gvk)
-	u.SetNamespace(key.Namespace)
-	u.SetName(key.Name)
-	return u
-}
 
 // Delete deletes exactly the object that was read. It is the only function that deletes a managed object, and
 // succeeds for an object that is gone.

@@ -410,7 +410,7 @@ func (p *procedure) ownershipConflict(as plan.Why, refused error, live *unstruct
 // would be its last owner, and would delete it when it releases it: a Namespace with all
 // that we have in it, for example.
 func claim(ctx context.Context, api objectAPI, settings *plan.Settings, t plan.Task) error {
-	mark := Bare(t.Object.GVK, t.Object.Key)
+	mark := object.Bare(t.Object.GVK, t.Object.Key.Namespace, t.Object.Key.Name)
 	settings.Claimant.Signature().Mark(mark)
 	body, err := mark.MarshalJSON()
 	if err != nil {

@@ -135,7 +135,7 @@ func (p *procedure) undo(ctx context.Context, edit ownership.Undo, found *unstru
 		if !ownership.Recorded(live) {
 			// managedFields were cleared. After this apply the API server records which fields the object
 			// has: the knowledge that is needed to take one of them.
-			marks := Bare(p.known.task.Object.GVK, p.known.task.Object.Key)
+			marks := object.Bare(p.known.task.Object.GVK, p.known.task.Object.Key.Namespace, p.known.task.Object.Key.Name)
 			marks.SetResourceVersion(live.GetResourceVersion()) // another write makes it fail
 			p.known.settings.Claimant.Signature().Mark(marks)
 			marked, err := p.applyObject(ctx, marks)

@@ -64,13 +64,13 @@ func Roles(cluster string, namespaces ...string) []Key {
 	return keys
 }
 
-// Watches are the watches of all owners. They are safe for concurrent use. The zero value needs Changed.
+// Watches are the watches of all owners. They are safe for concurrent use. The zero value needs Changed and Ended.
 type Watches struct {
 	// Changed is called when an object of a key was changed, or was created or deleted, and when the API server refuses the watch of objects that
 	// it has shown. It must not block.
 	Changed func(key Key, existence bool)
 	// Ended is called when the objects of a key are watched no more, because no owner needs them or the API server refuses the watch.
-	// It must not block. Optional.
+	// It must not block.
 	Ended func(key Key)
 	// Max limits the number of watches. Zero means unlimited. A key beyond it, or beyond the share of its owner, stays unwatched.
 	Max int
@@ -100,13 +100,6 @@ type watch struct {
 // the owner; empty for Vidra itself, which has no bound of a tenant.
 func (w *Watches) Sync(owner trigger.Owner, tenant string, client metadata.Interface, keys iter.Seq[Key]) {
 	for _, key := range w.sync(owner, tenant, client, keys) {
-		w.notifyEnd(key)
-	}
-}
-
-// notifyEnd calls Ended. w.mu must not be held.
-func (w *Watches) notifyEnd(key Key) {
-	if w.Ended != nil {
 		w.Ended(key)
 	}
 }
@@ -223,7 +216,7 @@ func (w *Watches) beginLocked(client metadata.Interface, key Key, by trigger.Own
 			if one.listed.HasSynced() { // its objects may end unseen, or have ended with their kind
 				changed(true)
 			}
-			w.notifyEnd(key)
+			w.Ended(key)
 		}
 	})
 	one.listed, _ = one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -98,7 +98,7 @@ func TestClaims(t *testing.T) {
 			require.NoError(t, metav1.AddMetaToScheme(scheme))
 			client := metadatafake.NewSimpleMetadataClient(scheme, lease(func(*metav1.PartialObjectMetadata) {}))
 			events := make(chan bool, 10)
-			w := &Watches{Changed: func(_ Key, existence bool) { events <- existence }}
+			w := &Watches{Changed: func(_ Key, existence bool) { events <- existence }, Ended: func(Key) {}}
 			key, owner := Key{GVR: leases, Namespace: "shop", Name: "leader", Claims: true}, trigger.Owner{Name: "one"}
 			w.Sync(owner, "", client, slices.Values([]Key{key}))
 			t.Cleanup(func() { w.Release(owner) })
@@ -136,7 +136,7 @@ func TestRefusedLater(t *testing.T) {
 		return true, first, nil
 	})
 	events := make(chan bool, 10)
-	w := &Watches{Changed: func(_ Key, existence bool) { events <- existence }}
+	w := &Watches{Changed: func(_ Key, existence bool) { events <- existence }, Ended: func(Key) {}}
 	key, owner := Key{GVR: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}, Namespace: "shop"}, trigger.Owner{Name: "one"}
 	w.Sync(owner, "", client, slices.Values([]Key{key}))
 	t.Cleanup(func() { w.Release(owner) })
@@ -160,7 +160,7 @@ func TestShares(t *testing.T) {
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	client := metadatafake.NewSimpleMetadataClient(scheme)
-	w := &Watches{Changed: func(Key, bool) {}, Max: 512}
+	w := &Watches{Changed: func(Key, bool) {}, Ended: func(Key) {}, Max: 512}
 	watched := func(owner trigger.Owner, keys int) (number int) {
 		t.Helper()
 		var all []Key
@@ -192,7 +192,7 @@ func TestSharesOfTenants(t *testing.T) {
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
 	client := metadatafake.NewSimpleMetadataClient(scheme)
-	w := &Watches{Changed: func(Key, bool) {}, Max: 512}
+	w := &Watches{Changed: func(Key, bool) {}, Ended: func(Key) {}, Max: 512}
 	watch := func(tenant string, owner int) bool {
 		key := Key{GVR: schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}, Namespace: fmt.Sprint(tenant, owner)}
 		by := trigger.Owner{Name: key.Namespace}

@@ -83,6 +83,15 @@ func NewEntry(id Identity, gvk schema.GroupVersionKind) *v1alpha1.ManagedResourc
 	}
 }
 
+// Bare returns an object that has only its kind, namespace and name.
+func Bare(gvk schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
 // ReferenceTo is how Events refer to an object.
 func ReferenceTo(id Identity, gvk schema.GroupVersionKind, uid types.UID) corev1.ObjectReference {
 	return corev1.ObjectReference{

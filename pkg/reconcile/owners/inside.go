@@ -89,10 +89,7 @@ func (m Member) id() object.Identity {
 
 // identified is the object with its identity alone.
 func (m Member) identified() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(m.Content.GVR.GroupVersion().WithKind(m.Content.Kind))
-	u.SetNamespace(m.Content.Namespace)
-	u.SetName(m.Content.Name)
+	u := object.Bare(m.Content.GVR.GroupVersion().WithKind(m.Content.Kind), m.Content.Namespace, m.Content.Name)
 	u.SetUID(m.Content.UID)
 	return u
 }

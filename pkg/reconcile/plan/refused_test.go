@@ -170,7 +170,7 @@ func TestRestsOccupied(t *testing.T) {
 			}
 			client := metadatafake.NewSimpleMetadataClient(scheme, objects...)
 			events := make(chan metawatch.Key, 10)
-			watches := &metawatch.Watches{Changed: func(key metawatch.Key, _ bool) { events <- key }}
+			watches := &metawatch.Watches{Changed: func(key metawatch.Key, _ bool) { events <- key }, Ended: func(metawatch.Key) {}}
 			var keys []metawatch.Key
 			for _, name := range tc.watched {
 				keys = append(keys, occupying(named(name)))

@@ -355,7 +355,7 @@ func TestRemoveAsFormer(t *testing.T) {
 			t.Parallel()
 			present, former := &requests{live: live, writeErrs: []error{tc.present}}, &requests{live: live, writeErrs: []error{tc.as}}
 			a, asked := reading(present), false
-			a.FormerClient = func(_ context.Context, account string) (dynamic.Interface, string, *object.Failure) {
+			a.FormerClient = func(_ context.Context, account string, _ access.Destination) (dynamic.Interface, string, *object.Failure) {
 				require.Equal(t, tc.former, account)
 				asked = true
 				return former, "system:serviceaccount:shop:old", tc.why

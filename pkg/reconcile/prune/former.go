@@ -16,7 +16,7 @@ func lacksRights(err error) bool { return apierrors.IsForbidden(err) && !object.
 
 // removeAsFormer removes an object as the account that the spec named before, after the present one was refused.
 func (a *Remover) removeAsFormer(ctx context.Context, e *v1alpha1.ManagedResourceStatus, refused removal) removal {
-	as, user, why := a.FormerClient(ctx, e.RemoveAs)
+	as, user, why := a.FormerClient(ctx, e.RemoveAs, a.Applier.Destination)
 	if why != nil {
 		refused.former = fmt.Sprintf(". ServiceAccount %s, which applied it, is not used: %s", e.RemoveAs, why.Message)
 		return refused

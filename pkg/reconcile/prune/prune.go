@@ -99,7 +99,7 @@ type Remover struct {
 	Applier *apply.Applier
 	Plan    *plan.Planner
 	// FormerClient returns the client of an account that the VidraResource named before, and its user.
-	FormerClient func(ctx context.Context, account string) (as dynamic.Interface, user string, why *object.Failure)
+	FormerClient func(ctx context.Context, account string, at access.Destination) (as dynamic.Interface, user string, why *object.Failure)
 	// Stale returns an error if the VidraResource of the cache is no reason for a removal; nil if the API server has the same
 	// one.
 	Stale func(ctx context.Context) error

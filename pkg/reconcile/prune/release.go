@@ -12,7 +12,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
-	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -71,7 +71,7 @@ func (a *Remover) releaseShared(ctx context.Context, about *departure) removal {
 			return failure(err)
 		}
 	}
-	nothing := apply.Bare(live.GroupVersionKind(), key)
+	nothing := object.Bare(live.GroupVersionKind(), key.Namespace, key.Name)
 	// An apply without a UID creates an absent object.
 	nothing.SetUID(live.GetUID())
 	nothing.SetResourceVersion(live.GetResourceVersion())
