@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,12 +46,13 @@ type Named struct {
 	// parsing is held while a large manifest is parsed: each takes much memory, and every removal may need those of all tenants.
 	parsing sync.Mutex
 
-	// mu guards manifests and parsed, and the making of listing.
+	// manifests has the names in manifests, as manifest, by the name of the VidraResource.
+	manifests sync.Map
+	// parsed has the texts that were parsed last, as parsedText, by the name of the VidraResource, except those in manifests: the texts of sources, and
+	// unparsable ones.
+	parsed sync.Map
+	// mu guards the making of listing.
 	mu sync.Mutex
-	// manifests are the names in manifests, by the name of the VidraResource.
-	manifests map[string]manifest
-	// parsed are the texts that were parsed last, by the name of the VidraResource, except those in manifests: the texts of sources, and unparsable ones.
-	parsed map[string]parsedText
 	// listing is the turn to list the VidraResources, which guards latest: a channel, as it is waited for.
 	listing chan struct{}
 	latest  listing
@@ -163,7 +163,7 @@ func (m manifest) named(q question) (some []object.Identity) {
 
 // Note notes the objects that the manifest of a VidraResource names, as a reconcile read it from its sources.
 func (n *Named) Note(vr *v1alpha1.VidraResource, sources map[source.Key]string, ids []object.Identity) {
-	n.note(vr, manifest{vr.UID, vr.Generation, maphash.String(seed, vr.Spec.Manifest), sources, hashes(slices.Values(ids))})
+	n.manifests.Store(vr.Name, manifest{vr.UID, vr.Generation, maphash.String(seed, vr.Spec.Manifest), sources, hashes(slices.Values(ids))})
 }
 
 // isOf reports whether the manifest is of the spec of a VidraResource.
@@ -171,21 +171,10 @@ func (m manifest) isOf(vr *v1alpha1.VidraResource) bool {
 	return m.uid == vr.UID && m.generation == vr.Generation && m.text == maphash.String(seed, vr.Spec.Manifest)
 }
 
-func (n *Named) note(vr *v1alpha1.VidraResource, m manifest) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.manifests == nil {
-		n.manifests = map[string]manifest{}
-	}
-	n.manifests[vr.Name] = m
-}
-
 // Forget forgets a VidraResource.
 func (n *Named) Forget(name string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.manifests, name)
-	delete(n.parsed, name)
+	n.manifests.Delete(name)
+	n.parsed.Delete(name)
 }
 
 // Receivers returns, for objects of the cluster at, the VidraResources other than owner that have the object in their
@@ -337,9 +326,8 @@ const manyNames = 64
 // naming returns the objects of a question that a VidraResource has in its manifest. An unparsable
 // manifest has the objects that it mentions. The error is the reason for which it may have more of them.
 func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is reading, asked question) (named []object.Identity, parsed bool, err error) {
-	n.mu.Lock()
-	m, known := n.manifests[vr.Name]
-	n.mu.Unlock()
+	last, _ := n.manifests.Load(vr.Name)
+	m, known := last.(manifest)
 	if known && n.current(ctx, m, vr, is.latest) {
 		return m.named(asked), true, nil
 	}
@@ -368,7 +356,7 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is readi
 		return asked.where(may), false, unread // its reconcile reports the error
 	}
 	if len(vr.Spec.ManifestFrom) == 0 {
-		n.note(vr, p.manifest)
+		n.manifests.Store(vr.Name, p.manifest)
 	}
 	return p.manifest.named(asked), true, unread
 }
@@ -377,9 +365,8 @@ func (n *Named) naming(ctx context.Context, vr *v1alpha1.VidraResource, is readi
 func (n *Named) parse(vr *v1alpha1.VidraResource, is reading, parts []desired.Part) parsedText {
 	sum := desired.SumOfParts(seed, parts)
 	known := func() (parsedText, bool) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		p, found := n.parsed[vr.Name]
+		last, _ := n.parsed.Load(vr.Name)
+		p, found := last.(parsedText)
 		return p, found && p.manifest.isOf(vr) && p.texts == sum
 	}
 	if p, found := known(); found {
@@ -396,12 +383,7 @@ func (n *Named) parse(vr *v1alpha1.VidraResource, is reading, parts []desired.Pa
 		p.manifest.objects = hashes(all.Identities())
 	}
 	if p.unparsable || len(vr.Spec.ManifestFrom) > 0 {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.parsed == nil {
-			n.parsed = map[string]parsedText{}
-		}
-		n.parsed[vr.Name] = p
+		n.parsed.Store(vr.Name, p)
 	}
 	return p
 }
@@ -539,17 +521,15 @@ func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, e
 
 // forgetGone forgets the manifests of VidraResources outside of a list and the cache: no reconcile forgets them for another shard.
 func (n *Named) forgetGone(ctx context.Context, latest listing) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	gone := func(name string) bool {
-		if _, listed := latest.all[name]; listed {
-			return false
+	for _, known := range []*sync.Map{&n.manifests, &n.parsed} {
+		for key := range known.Range {
+			name, _ := key.(string)
+			_, listed := latest.all[name]
+			if vr, err := Cached(ctx, n.Cache, name); !listed && vr == nil && err == nil {
+				known.Delete(name)
+			}
 		}
-		vr, err := Cached(ctx, n.Cache, name)
-		return vr == nil && err == nil
 	}
-	maps.DeleteFunc(n.manifests, func(name string, _ manifest) bool { return gone(name) })
-	maps.DeleteFunc(n.parsed, func(name string, _ parsedText) bool { return gone(name) })
 }
 
 // turn returns the channel that has room for one list at a time.
