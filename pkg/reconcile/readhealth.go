@@ -21,7 +21,7 @@ func (p *pass) readHealth(ctx context.Context) {
 		wanted[i] = o.Desired
 	}
 	p.applier.ParallelKinds(len(objects), func(i int) object.Identity { return wanted[i].ID }, func(i int) {
-		leave := p.applier.Enter(ctx, wanted[i].Key)
+		leave := p.applier.Slot(ctx, wanted[i].Key)
 		lives[i], errs[i] = p.applier.Get(ctx, wanted[i].Key)
 		leave(errs[i])
 	})

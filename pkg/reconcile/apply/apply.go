@@ -33,11 +33,11 @@ type Applier struct {
 	Finder *owners.Finder
 	// Limit is how many objects of a kind in a stage are applied or removed at a time.
 	Limit int
-	// Slot waits for a slot for requests of a reconcile about an object. leave releases it after the last request, with its error. Optional.
+	// Slot waits for a slot for requests of a reconcile about an object. leave releases it after the last request, with its error.
 	Slot func(ctx context.Context, key trigger.ObjectKey) (leave func(error))
 	// LeftShard reports whether another shard reconciles the VidraResource by now, which changes the labels of its objects. Nil where shards are unused.
 	LeftShard func(ctx context.Context) (bool, error)
-	// Apart calls a function that sends requests, while heals may change the state of the VidraResource. Optional.
+	// Apart calls a function that sends requests, while heals may change the state of the VidraResource. A heal needs neither.
 	Apart func(do func())
 	// Orphans reports that removed objects are left in place.
 	Orphans bool

@@ -1,15 +1,12 @@
 package apply
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
-	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
 // Parallel calls do for 0 to n-1, a limited number at a time, apart from the state of the VidraResource.
@@ -17,18 +14,14 @@ func (a *Applier) Parallel(n int, do func(i int)) {
 	a.apart(n, func() { parallel.Do(a.Limit, n, do) })
 }
 
-// ParallelKinds is Parallel with the limit for each kind: a kind that stalls holds up no other kind. Each call has to wait for a slot, see Enter.
+// ParallelKinds is Parallel with the limit for each kind: a kind that stalls holds up no other kind. Each call has to wait for a slot.
 func (a *Applier) ParallelKinds(n int, id func(i int) object.Identity, do func(i int)) {
 	a.apart(n, func() { parallel.DoByKey(a.Limit, n, func(i int) schema.GroupKind { return id(i).GroupKind }, do) })
 }
 
 // apart calls a function about n objects apart from the state of the VidraResource, if there are any.
 func (a *Applier) apart(n int, do func()) {
-	switch {
-	case n == 0:
-	case a.Apart == nil:
-		do()
-	default:
+	if n > 0 {
 		a.Apart(do)
 	}
 }
@@ -52,12 +45,4 @@ func WeightOf(tasks []plan.Task) int64 {
 		weight += limits.ApplyFactor * t.Object.Weight
 	}
 	return weight
-}
-
-// Enter waits for a slot for requests of a reconcile about an object. leave releases it after the last request, with its error.
-func (a *Applier) Enter(ctx context.Context, key trigger.ObjectKey) (leave func(error)) {
-	if a.Slot == nil {
-		return func(error) {}
-	}
-	return a.Slot(ctx, key)
 }

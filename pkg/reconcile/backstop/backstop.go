@@ -74,7 +74,7 @@ func (p *Backstop) Compare(ctx context.Context, causes map[trigger.ObjectKey]tri
 		entries[i] = o.Entry
 	}
 	p.Applier.ParallelKinds(len(asked), func(i int) object.Identity { return asked[i].ID }, func(i int) {
-		leave := p.Applier.Enter(ctx, asked[i].Desired.Key)
+		leave := p.Applier.Slot(ctx, asked[i].Desired.Key)
 		defer func() { leave(found[i].Err) }()
 		found[i] = p.Applier.Compare(ctx, asked[i].Desired)
 	})

@@ -173,7 +173,7 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 	}
 	key := trigger.ObjectKey{Cluster: a.Applier.Destination.Name(), GVR: mapping.GVR, Namespace: e.Namespace, Name: e.Name}
 	var done removal
-	leave := a.Applier.Enter(ctx, key)
+	leave := a.Applier.Slot(ctx, key)
 	defer func() { leave(done.err) }()
 	if a.interrupted() { // while it waited
 		return removal{end: skipped}
@@ -250,7 +250,9 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 	case decision.Waits():
 		done = removal{end: delayed, glass: about.glass}
 	case decision.Removes():
-		done = a.delete(ctx, key, live)
+		if done = failure(a.Applier.Delete(ctx, key, live)); done.err == nil {
+			done = removal{end: deleted, waitsFor: ending.WaitsFor(live)}
+		}
 	case decision.Reason == policy.Wanted, decision.Reason == policy.NotOwned:
 		done = removal{end: notOurs}
 	case decision.Reason == policy.Shared: // handOver sets the decision: it may be another one
@@ -264,14 +266,6 @@ func (a *Remover) carryOut(ctx context.Context, about *departure, decision polic
 	}
 	done.decision = decision
 	return done
-}
-
-// delete deletes the object that was read.
-func (a *Remover) delete(ctx context.Context, key trigger.ObjectKey, live *unstructured.Unstructured) removal {
-	if err := a.Applier.Delete(ctx, key, live); err != nil {
-		return failure(err)
-	}
-	return removal{end: deleted, waitsFor: ending.WaitsFor(live)}
 }
 
 // handOver releases an object that others own, and retries their applies. If they only claim the object, or are still to apply

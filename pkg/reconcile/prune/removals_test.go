@@ -84,9 +84,12 @@ func remover(ids ...object.Identity) *Remover {
 	vr := &v1alpha1.VidraResource{}
 	vr.Name = "web"
 	a := &Remover{
-		Applier: &apply.Applier{Settings: settings, Destination: kinds{}, Index: trigger.NewIndex()},
-		kinds:   &access.Mappings{},
-		Plan:    &plan.Planner{Env: &plan.Env{Watches: watched{synced: true}}, Settings: settings, State: &plan.State{}, VR: vr, Now: now},
+		Applier: &apply.Applier{
+			Settings: settings, Destination: kinds{}, Index: trigger.NewIndex(), Apart: func(do func()) { do() },
+			Slot: func(context.Context, trigger.ObjectKey) func(error) { return func(error) {} },
+		},
+		kinds: &access.Mappings{},
+		Plan:  &plan.Planner{Env: &plan.Env{Watches: watched{synced: true}}, Settings: settings, State: &plan.State{}, VR: vr, Now: now},
 	}
 	a.Applier.Trigger = trigger.NewFactory(a.Applier.Index)
 	for _, id := range ids {
