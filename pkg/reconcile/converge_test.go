@@ -118,7 +118,7 @@ func TestConverge(t *testing.T) {
 		}, handedOver: true},
 		"Forgotten":   {reason: "Nothing is known of the objects.", before: func(_ *testing.T, o *objectLoop) { delete(o.states.all, faulty) }, handedOver: true},
 		"Closed":      {reason: "Another shard may reconcile it.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].lane.close() }, handedOver: true},
-		"Outdated":    {reason: "Its state is made anew.", before: func(_ *testing.T, o *objectLoop) { o.states.restart(faulty) }, handedOver: true},
+		"Outdated":    {reason: "Its state is made anew.", before: func(_ *testing.T, o *objectLoop) { o.states.restart(faulty, false) }, handedOver: true},
 		"Unbegun":     {reason: "The reconcile before it failed.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].attempt.unbegun = true }, handedOver: true},
 		"Unread":      {reason: "The manifest could not be read.", before: func(_ *testing.T, o *objectLoop) { o.states.all[faulty].plan.Read.Stalled = &object.Failure{} }, handedOver: true},
 		"LeftBehind":  {reason: "The manifest lacks it.", before: func(_ *testing.T, o *objectLoop) { o.objectOf("a").Desired = nil }, handedOver: true},

@@ -562,10 +562,10 @@ func TestConflictIsNoLostInventory(t *testing.T) {
 	vr = l.get(t)
 	vr.Finalizers = []string{l.Assignment.Installation.Finalizer()}
 	require.NoError(t, l.client.Update(t.Context(), vr))
-	l.states.restart(faulty)
+	l.states.restart(faulty, false)
 	require.False(t, recovers(), "this process has seen it without a finalizer")
 	l.restart()
 	require.True(t, recovers(), "another process may have applied its objects")
-	l.states.restart(faulty)
+	l.states.restart(faulty, false)
 	require.True(t, recovers())
 }

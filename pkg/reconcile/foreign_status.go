@@ -18,6 +18,6 @@ func (r *Reconciler) foreignStatus(before, after *v1alpha1.VidraResource) bool {
 func (p *pass) noteConflict(err error) {
 	if apierrors.IsConflict(err) {
 		p.reconciler.caughtUp.conflicted(p.plan.VR)
-		p.reconciler.states.restart(p.plan.Settings.Claimant.Owner)
+		p.reconciler.states.restart(p.plan.Settings.Claimant.Owner, false)
 	}
 }

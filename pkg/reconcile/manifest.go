@@ -370,13 +370,13 @@ func (p *pass) resolveParts(ctx context.Context, parts []desired.Part) (resolved
 // watchesSources reports whether all sources of the manifest are watched, and have the versions that were read, so that a change of
 // them is noticed. Rights that are missing are noticed elsewhere.
 func (p *pass) watchesSources(read map[source.Key]string) bool {
-	for _, key := range source.KeysOf(p.plan.VR) {
-		version, known := p.reconciler.Watching.sources.Revision(key)
-		if was, is := read[key]; !known || is && was != version {
+	known := p.reconciler.revisionsOf(p.plan.VR)
+	for key, version := range known {
+		if was, is := read[key]; is && was != version {
 			return false
 		}
 	}
-	return true
+	return len(known) == len(source.KeysOf(p.plan.VR))
 }
 
 // revisionsOf returns the revisions of the sources of a manifest, as far as they are known.
@@ -402,10 +402,9 @@ func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (
 		return false, false
 	}
 	changed = s.read.failure != nil && len(vr.Spec.ManifestFrom) > 0
-	for _, key := range source.KeysOf(vr) {
-		version, known := r.Watching.sources.Revision(key)
-		changed = changed || known && version != s.read.sources[key]
-		unknown = unknown || !known
+	known := r.revisionsOf(vr)
+	for key, version := range known {
+		changed = changed || version != s.read.sources[key]
 	}
-	return changed, unknown
+	return changed, len(known) < len(source.KeysOf(vr))
 }

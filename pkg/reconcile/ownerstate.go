@@ -243,21 +243,12 @@ func (s *ownerStates) uses(owner trigger.Owner, is *ownerState, vr *v1alpha1.Vid
 	return s.all[owner] == is && is.isOf(vr)
 }
 
-// restart has the next reconcile of a VidraResource begin from the contents of the cache.
-func (s *ownerStates) restart(owner trigger.Owner) {
+// restart has the next reconcile of a VidraResource begin from the contents of the cache. restored reports that etcd was restored from a backup.
+func (s *ownerStates) restart(owner trigger.Owner, restored bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if is := s.all[owner]; is != nil {
-		is.remake.outdated = true
-	}
-}
-
-// restore is restart after etcd was restored from a backup.
-func (s *ownerStates) restore(owner trigger.Owner) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if is := s.all[owner]; is != nil {
-		is.remake.outdated, is.remake.restored = true, true
+		is.remake.outdated, is.remake.restored = true, is.remake.restored || restored
 	}
 }
 

@@ -191,7 +191,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, leaveWo
 		return reconcile.Result{}, err
 	}
 	if returned { // another shard may have changed its objects and its inventory
-		r.states.restart(owner)
+		r.states.restart(owner, false)
 		r.Watching.Trigger.Release(owner)
 	}
 	vr, err := r.caughtUp.latest(ctx, r.Clients.Metadata.Resource(v1alpha1.Resource), r.Clients.API, vr, r.Assignment.Has)
@@ -238,14 +238,14 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, leaveWo
 	p.foreign, p.leavePlaces = foreign, func() { exit(); exitHeavy(); leaveWorker() }
 	defer p.state.lane.leave()
 	if !reconciled && vr.DeletionTimestamp.IsZero() { // a deletion continues
-		defer r.states.restart(owner) // it may be given back
+		defer r.states.restart(owner, false) // it may be given back
 	}
 	if !reconciled || !vr.DeletionTimestamp.IsZero() {
 		return p.finalize(ctx)
 	}
 	if other, waits := r.Assignment.Installation.HeldByAnother(vr); waits && !held {
 		p.state.lane.closeLocked()
-		defer r.states.restart(owner) // the other installation changes the inventory
+		defer r.states.restart(owner, false) // the other installation changes the inventory
 		return p.awaitRelease(ctx, other)
 	}
 	if p.finalizer.missing = !held; len(p.state.plan.Objects.Inventory()) > 0 { // otherwise the finalizer is written with the inventory

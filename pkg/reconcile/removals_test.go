@@ -37,8 +37,8 @@ func TestUntoldAtTheEnd(t *testing.T) {
 	require.Equal(t, slices.Concat(again, once), pending(p.state))
 
 	p.state.lane.leave()
-	l.states.restart(faulty)
-	l.states.restart(faulty) // as after two conflicts in one reconcile
+	l.states.restart(faulty, false)
+	l.states.restart(faulty, false) // as after two conflicts in one reconcile
 	renewed := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()}).state
 	require.Equal(t, once, pending(renewed))
 	require.Equal(t, types.UID("vr"), renewed.plan.UID)

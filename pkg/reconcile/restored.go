@@ -15,7 +15,7 @@ func (r *Reconciler) restored(before, after *v1alpha1.VidraResource) bool {
 	if follows(before, after) {
 		return false
 	}
-	r.states.restore(trigger.Owner{Name: after.Name})
+	r.states.restart(trigger.Owner{Name: after.Name}, true)
 	return true
 }
 

@@ -87,14 +87,14 @@ func TestInventoryOfARestoredStatus(t *testing.T) {
 	lost.Sensitive, lost.Aggregated, lost.RemoveAs = true, true, "shop/former"
 	backup := l.get(t)
 	backup.Status.ManagedResources = backup.Status.ManagedResources[:1]
-	l.states.restore(faulty)
+	l.states.restart(faulty, true)
 	renewed := l.states.renew(faulty, backup, seal.Keys{seal.NewKey()})
 	require.Len(t, renewed.plan.Objects.Inventory(), 2)
 	for _, o := range renewed.plan.Objects.Inventory() {
 		before := known.plan.Objects.ByID[o.ID].Entry
 		require.Equal(t, []any{before.UID, before.Sensitive, before.Aggregated, before.RemoveAs}, []any{o.Entry.UID, o.Entry.Sensitive, o.Entry.Aggregated, o.Entry.RemoveAs})
 	}
-	l.states.restart(faulty)
+	l.states.restart(faulty, false)
 	require.Len(t, l.states.renew(faulty, backup, seal.Keys{seal.NewKey()}).plan.Objects.Inventory(), 1, "a conflict alone")
 }
 

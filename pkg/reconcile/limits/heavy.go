@@ -46,7 +46,7 @@ type HeavyShare struct {
 func NewHeavyShare(workers int) *HeavyShare {
 	heavy := max(1, workers/4)
 	return &HeavyShare{
-		workers: places{each: max(1, heavy/2), all: heavy},
+		workers: places{each: max(1, heavy/2), all: heavy, held: map[string]int{}},
 		memory:  semaphore.NewWeighted(heavyMemory),
 		bodies:  semaphore.NewWeighted(MaxBodies),
 		least:   heavyMemory / int64(max(1, runtime.GOMAXPROCS(0)/2)),

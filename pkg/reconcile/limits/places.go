@@ -20,9 +20,6 @@ func (p *places) take(key string) (leave func(), ok bool) {
 	if p.total >= p.all || key != "" && p.held[key] >= p.each {
 		return func() {}, false
 	}
-	if p.held == nil {
-		p.held = map[string]int{}
-	}
 	p.held[key]++
 	p.total++
 	return func() {

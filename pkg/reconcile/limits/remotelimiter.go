@@ -14,7 +14,7 @@ type RemoteLimiter struct {
 
 // NewRemoteLimiter leaves some of the workers to the local cluster.
 func NewRemoteLimiter(workers int) *RemoteLimiter {
-	return &RemoteLimiter{running: places{each: max(1, workers/4), all: max(1, workers-workers/4-1)}}
+	return &RemoteLimiter{running: places{each: max(1, workers/4), all: max(1, workers-workers/4-1), held: map[string]int{}}}
 }
 
 // Enter takes a place at a cluster, if one is free. exit releases it, and may be
