@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -199,14 +199,10 @@ func (p *pass) noteReplaced(remote *cluster.Cluster, former, uid types.UID) {
 		return
 	}
 	slices.Sort(names)
-	text := strings.Join(names[:min(len(names), maxLeft)], ", ")
-	if more := len(names) - maxLeft; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
 	regarding, now := object.ReferenceToOwner(p.plan.VR), p.state.plan.Status
 	p.reconciler.record(p.plan.Settings.Claimant.Owner, regarding, now, now, []events.Change{{Action: events.Rotated, Object: regarding, Note: fmt.Sprintf(
 		"has another cluster as its destination %s (UID %s of the Namespace kube-system, before %s): the objects in the former one stay there, unmanaged: %s",
-		remote.Name(), uid, former, text)}})
+		remote.Name(), uid, former, display.First(names, maxLeft, len(names)))}})
 }
 
 // block ends a reconcile whose work has to wait at present. Applied objects stay unchanged and in the inventory, and the work

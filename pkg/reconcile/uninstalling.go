@@ -139,7 +139,7 @@ func (p *pass) localNamespace(ctx context.Context, name string) (exists, termina
 	if p.reconciler.Clusters.LocalScope.LimitsNamespaces() {
 		var live *unstructured.Unstructured
 		p.state.lane.apart(func() {
-			live, err = access.GetAsVidra(ctx, p.reconciler.Clusters.Local, trigger.ObjectKey{GVR: corev1.SchemeGroupVersion.WithResource("namespaces"), Name: name})
+			live, err = access.GetAsVidra(ctx, p.reconciler.Clusters.Local, trigger.ObjectKey{GVR: access.Namespaces, Name: name})
 		})
 		return err != nil || live != nil, live != nil && live.GetDeletionTimestamp() != nil, err
 	}

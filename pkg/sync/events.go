@@ -66,7 +66,7 @@ func transitions(on corev1.ObjectReference, before, after []metav1.Condition, re
 		names []string
 	}{{"created", result.written.created}, {"changed", result.written.updated}, {"deleted", result.written.deleted}} {
 		if n := len(w.names); n > 0 {
-			wrote = append(wrote, fmt.Sprintf("%s %s (%s)", w.verb, display.Plural(n, "VidraResource"), nameList(w.names, n)))
+			wrote = append(wrote, fmt.Sprintf("%s %s (%s)", w.verb, display.Plural(n, "VidraResource"), display.First(w.names, maxNames, n)))
 		}
 	}
 	if result.published != "" {

@@ -115,16 +115,7 @@ func awaits(is *v1alpha1.InfrahubSync, r result) string {
 		noun, verb = "published file", "remove"
 	}
 	return fmt.Sprintf("the deletion of %s waits, because %s: %s. To %s them, run: kubectl annotate infrahubsync %s --overwrite %s=%s",
-		display.Plural(int(r.removals.pending.Count), noun), r.removals.why, nameList(r.removals.pending.Names, int(r.removals.pending.Count)), verb, is.Name, v1alpha1.ConfirmRemovalAnnotation, r.removals.pending.Confirmation)
-}
-
-// nameList names the first of n objects.
-func nameList(names []string, n int) string {
-	text := strings.Join(names[:min(len(names), maxNames)], ", ")
-	if more := n - min(len(names), maxNames); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+		display.Plural(int(r.removals.pending.Count), noun), r.removals.why, display.First(r.removals.pending.Names, maxNames, int(r.removals.pending.Count)), verb, is.Name, v1alpha1.ConfirmRemovalAnnotation, r.removals.pending.Confirmation)
 }
 
 // awaitsUser are the reasons that only a change of the InfrahubSync ends.

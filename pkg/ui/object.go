@@ -228,11 +228,7 @@ func originOf(rows []blameRow) string {
 	if foreign == 0 {
 		return text + "none set by others"
 	}
-	more := ""
-	if len(names) > named {
-		more = fmt.Sprintf(" and %d more", len(names)-named)
-	}
-	return text + fmt.Sprintf("%d set by others (%s%s)", foreign, strings.Join(names[:min(len(names), named)], ", "), more)
+	return text + fmt.Sprintf("%d set by others (%s)", foreign, display.First(names, named, len(names)))
 }
 
 // addBlame adds the lines of the object.

@@ -34,6 +34,16 @@ func Name(kind, namespace, name string) string {
 	return kind + " " + name
 }
 
+// First returns the first most of several names, and counts the others of all.
+func First(names []string, most, all int) string {
+	most = min(len(names), most)
+	text := strings.Join(names[:most], ", ")
+	if more := all - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // Truncate shortens text to at most n bytes, at a rune boundary. The last rune of a shortened text is
 // an Ellipsis, of three bytes.
 func Truncate(text string, n int) string {

@@ -44,7 +44,8 @@ type identity struct {
 	kubeconfig string
 }
 
-var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+// Namespaces is the resource of Namespaces.
+var Namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 
 // Of returns the identity of a cluster. It fails where Vidra lacks the right to list the Namespace kube-system.
 func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
@@ -61,7 +62,7 @@ func (x *Identities) Of(ctx context.Context, d Destination) (types.UID, error) {
 	is = identity{asked: time.Now(), kubeconfig: kubeconfig}
 	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()
-	switch ns, err := GetAsVidra(ctx, d, trigger.ObjectKey{Cluster: d.Name(), GVR: namespaceResource, Name: metav1.NamespaceSystem}); {
+	switch ns, err := GetAsVidra(ctx, d, trigger.ObjectKey{Cluster: d.Name(), GVR: Namespaces, Name: metav1.NamespaceSystem}); {
 	case apierrors.IsUnexpectedServerError(err): // a 403 of a proxy shows no right
 		is.err = fmt.Errorf("read the Namespace %s: %s", metav1.NamespaceSystem, err.Error())
 	case err != nil:

@@ -51,7 +51,7 @@ func TestAnswersOfProxies(t *testing.T) {
 			_, err = (&Identities{}).Of(t.Context(), at)
 			require.Error(t, err)
 			require.Equal(t, tc.forbidden, apierrors.IsForbidden(err), err)
-			_, err = GetAsVidra(t.Context(), at, trigger.ObjectKey{GVR: namespaceResource, Name: metav1.NamespaceSystem})
+			_, err = GetAsVidra(t.Context(), at, trigger.ObjectKey{GVR: Namespaces, Name: metav1.NamespaceSystem})
 			require.Error(t, err, "unknown")
 		})
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -66,7 +66,7 @@ func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstru
 func Mutating(ctx context.Context, client dynamic.Interface, group, resource string, obj *unstructured.Unstructured) ([]string, error) {
 	m := matching{group: group, resource: resource, obj: obj}
 	if namespace := obj.GetNamespace(); namespace != "" {
-		live, err := client.Resource(namespacesResource).Get(ctx, namespace, metav1.GetOptions{})
+		live, err := client.Resource(access.Namespaces).Get(ctx, namespace, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -160,5 +160,4 @@ func matches(selector *metav1.LabelSelector, of map[string]string) bool {
 var (
 	webhookConfigurations = admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations")
 	mutatingPolicies      = admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingadmissionpolicies")
-	namespacesResource    = corev1.SchemeGroupVersion.WithResource("namespaces")
 )

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/events"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
@@ -232,12 +232,8 @@ func keptFields(kept []ownership.KeptField) (groups []plan.KeptFields) {
 		for _, field := range fields[:min(len(fields), maxKept)] {
 			paths = append(paths, field.Path)
 		}
-		text := strings.Join(paths, ", ")
-		if more := len(fields) - maxKept; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
 		groups = append(groups, plan.KeptFields{Paths: ownership.KeptPaths(fields), Text: fmt.Sprintf(
-			"the manifest dropped %s, and the field manager %q keeps it: remove it there, or from the object", text, manager)})
+			"the manifest dropped %s, and the field manager %q keeps it: remove it there, or from the object", display.First(paths, maxKept, len(fields)), manager)})
 	}
 	return groups
 }

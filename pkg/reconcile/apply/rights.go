@@ -18,6 +18,6 @@ func (a *Applier) NamespaceIsGone(ctx context.Context, name string) bool {
 	if name == "" {
 		return false
 	}
-	live, err := access.GetAsVidra(ctx, a.Destination, trigger.ObjectKey{GVR: namespacesResource, Name: name})
+	live, err := access.GetAsVidra(ctx, a.Destination, trigger.ObjectKey{GVR: access.Namespaces, Name: name})
 	return err == nil && live == nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/cluster"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -50,13 +51,7 @@ func (s *Some) add(m Member, name string) {
 }
 
 // String names the objects.
-func (s Some) String() string {
-	text := strings.Join(s.names, ", ")
-	if more := s.Count - len(s.names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func (s Some) String() string { return display.First(s.names, maxNamed, s.Count) }
 
 // Member is an object in a container that is removed.
 type Member struct {
