@@ -116,9 +116,13 @@ func withoutMessage(p v1alpha1.Problem) problemKey {
 	return problemKey{subject: p.Subject(), reason: p.Reason}
 }
 
-// Begun returns the problems with an Event that a status has and another one lacks, whatever their messages. See begun.
+// Begun returns the problems with an Event that a status has and another one lacks, whatever their messages.
 func Begun(before, after v1alpha1.VidraResourceStatus) []v1alpha1.Problem {
-	return begun(before, after, IsProblem, withoutMessage)
+	known := map[problemKey]bool{}
+	for _, p := range before.Problems {
+		known[withoutMessage(p)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(after.Problems), func(p v1alpha1.Problem) bool { return !IsProblem(p.Reason) || known[withoutMessage(p)] })
 }
 
 // begun returns the problems with some reasons that a status has and an earlier one lacks.

@@ -49,6 +49,12 @@ func TestOutcomes(t *testing.T) {
 	o.log(log, count, "shop", broken, none, nil, now)
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], `"msg"="Recovered"`)
+	whole := v1alpha1.VidraResourceStatus{Problems: []v1alpha1.Problem{{Reason: v1alpha1.ReasonApplyFailed, Message: "secret-red"}}}
+	lines = nil
+	o.log(log, count, "shop", whole, broken, nil, now)
+	require.Len(t, lines, 2, "the VidraResource has recovered, and an object has not")
+	require.Contains(t, lines[0], `"msg"="Refused" "VidraResource"="shop" "object"="ConfigMap shop/other"`)
+	require.Contains(t, lines[1], `"msg"="Recovered"`)
 	for _, line := range lines {
 		require.NotContains(t, line, "secret-red", "no line has a value")
 	}
