@@ -17,7 +17,7 @@ import (
 // its own object. New labels of shards, a destination that became another cluster, and closeLocked wait for all heals.
 type lane struct {
 	mu sync.Mutex
-	// ended is signalled when a heal has ended. waitLocked sets its lock.
+	// ended is signalled when a heal has ended. The first waitLocked sets its lock.
 	ended sync.Cond
 	// entered reports that a reconcile holds mu.
 	entered bool
@@ -64,7 +64,9 @@ func (l *lane) pause(ctx context.Context, delay time.Duration) {
 
 // waitLocked waits until a condition holds, which the end of a heal may bring about. mu must be held.
 func (l *lane) waitLocked(done func() bool) {
-	l.ended.L = &l.mu
+	if l.ended.L == nil { // otherwise others that wait read it without mu
+		l.ended.L = &l.mu
+	}
 	for !done() {
 		entered := l.entered
 		l.entered = false
