@@ -211,7 +211,11 @@ func (p *Planner) Wakes(e Ending) []Wake {
 		}
 	}
 	if !e.Stalled {
-		for _, w := range append(s.Retries(), p.objectWakes()...) {
+		retries := s.Retries()
+		if e.Blocked { // nothing is attempted until the obstacle ends, and its end has all objects considered
+			retries = retries[:1]
+		}
+		for _, w := range append(retries, p.objectWakes()...) {
 			if w.At.After(p.Now) { // otherwise this reconcile has kept it
 				wakes = append(wakes, w)
 			}
@@ -252,7 +256,7 @@ func (p *Planner) objectWakes() []Wake {
 	return wakes
 }
 
-// Retries returns when failures are retried, and when objects that wait for a time are considered in any case.
+// Retries returns when failures are retried, that of the VidraResource as a whole first, and when objects that wait for a time are considered in any case.
 func (s *State) Retries() []Wake {
 	wakes := []Wake{{s.Schedule.Retry.At, wakeRetry}}
 	for o := range s.Objects.All() {

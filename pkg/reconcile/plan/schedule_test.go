@@ -205,3 +205,28 @@ func TestManyFailuresShareReconciles(t *testing.T) {
 	require.GreaterOrEqual(t, attempts, 4*objects, "each one after two minutes and the jitter")
 	require.LessOrEqual(t, attempts, 11*objects)
 }
+
+// TestBlockedFailures: while nothing can be attempted, the times of many objects make no reconciles, but that of the obstacle does.
+func TestBlockedFailures(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	p := &Planner{Env: &Env{Watches: &shown{}}, Settings: &Settings{}, State: &State{}, VR: &v1alpha1.VidraResource{}, Now: begin, Scope: Scope{All: true}}
+	p.State.Schedule.Resync = begin.Add(time.Hour)
+	for n := range 300 {
+		o := p.State.Objects.Track(object.Identity{Name: strconv.Itoa(n)})
+		o.Fail(v1alpha1.ReasonPruneFailed, "down")
+		o.Attempts.Retry = Retry{begin.Add(time.Minute + time.Duration(n)*200*time.Millisecond), 9}
+	}
+	for _, end := range []Ending{{Blocked: true, Unended: true}, {Blocked: true}} {
+		p.Now = begin
+		reconciles := 0
+		for ; p.Now.Before(begin.Add(10 * time.Minute)); reconciles++ {
+			p.NoteFailures(end)
+			next := Earliest(p.Wakes(end)).At
+			require.True(t, next.After(p.Now))
+			p.Now = next
+		}
+		require.LessOrEqual(t, reconciles, 15)
+	}
+	require.False(t, p.Waits(p.State.Objects.ByID[object.Identity{Name: "0"}]), "it is attempted when the obstacle has ended")
+}
