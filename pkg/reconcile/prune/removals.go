@@ -148,6 +148,9 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed: "+object.Message(done.err, done.disclosure)+a.advice(done))
 		return
 	case deleted, beingDeleted, blocked, stillThere:
+		if done.end == deleted && entry.State != v1alpha1.ObjectDeleting { // the failures before it are over
+			o.Attempts.Retry = plan.Retry{}
+		}
 		if done.end != stillThere || o.Problem == nil { // a new manifest ends the problem that was read
 			o.EndProblem()
 		}

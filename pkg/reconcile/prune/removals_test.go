@@ -607,6 +607,23 @@ func TestStillThere(t *testing.T) {
 	}
 }
 
+// TestAcceptedDeletion: the time to look for the end of a deletion begins anew when it is accepted, however long it was refused before. A request that is
+// accepted again and again, and deletes nothing, begins it only once.
+func TestAcceptedDeletion(t *testing.T) {
+	t.Parallel()
+	a := remover(page)
+	o := a.Plan.State.Objects.ByID[page]
+	o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed")
+	o.Attempts.Retry = plan.Retry{At: now, Failures: 9}
+	for failures := range 2 {
+		a.recordRemoval(o, removal{end: deleted, key: pageKey})
+		a.Plan.NoteFailures(plan.Ending{})
+		require.Equal(t, failures+1, o.Attempts.Retry.Failures)
+		a.Plan.Now = o.Attempts.Retry.At
+	}
+	require.WithinRange(t, a.Plan.Now, now, now.Add(2*time.Second))
+}
+
 // TestStillThereUnread: an object that its watch shows is recorded as it was read last.
 func TestStillThereUnread(t *testing.T) {
 	t.Parallel()
