@@ -78,8 +78,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestDashboardOfShards: the panels about VidraResources count those of all shards, and those of a shard once, whose standby reports them, too. Without
-// leader election there is one operator.
+// TestDashboardOfShards: the panels about VidraResources count those of all shards, and those of a shard once, whose standby reports them, too. A Pod may
+// be scraped twice. Without leader election there is one operator.
 func TestDashboardOfShards(t *testing.T) {
 	const scraped = `vidra_resources{instance="blue-1",type="Ready",status="True",reason="Applied"} 3
 vidra_resources{instance="blue-2",type="Ready",status="True",reason="Applied"} 3
@@ -94,6 +94,7 @@ vidra_resources{instance="green-1",type="Drifted",status="True",reason="DriftCon
 	const leaders = `leader_election_master_status{instance="blue-1",name="blue.vidra-operator.infrahub.operators.com"} 1
 leader_election_master_status{instance="blue-2",name="blue.vidra-operator.infrahub.operators.com"} 0
 leader_election_master_status{instance="green-1",name="green.vidra-operator.infrahub.operators.com"} 1
+leader_election_master_status{instance="green-1",name="green.vidra-operator.infrahub.operators.com",scraped="twice"} 1
 `
 	names, queries, _ := panels(t)
 	counts := func(text string) map[string]map[string]float64 {
