@@ -53,6 +53,7 @@ func TestOlderDefinition(t *testing.T) {
 		err := setOlderDefinition(t, client.DryRunAll)
 		require.True(c, apierrors.IsForbidden(err), "%v", err)
 		require.ErrorContains(c, err, "is of an older version, and lacks fields")
+		require.ErrorContains(c, err, "delete this ValidatingAdmissionPolicyBinding", "that of another installation has another name")
 	})
 	require.NoError(t, admin.Delete(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "vidra-definition-downgrade"}}))
 	suite.Await(t, func(c *assert.CollectT) { require.NoError(c, setOlderDefinition(t)) })
