@@ -200,6 +200,9 @@ func (p *Recorder) emit(r apply.Result) {
 func (p *Recorder) RecordFailure(r apply.Result) {
 	o := r.Task.Known
 	why := failureOf(r)
+	if o.Problem == nil && why.Reason == v1alpha1.ReasonApplyFailed { // the failures before were reads of its health
+		o.Attempts.Retry = plan.Retry{}
+	}
 	p.Plan.NoteRefusal(o, r.Err)
 	o.Problem = &why
 	p.Applier.Refused(o, r.Err, r.Task.Object.Key, "get", "patch", "create", "delete")

@@ -1,10 +1,12 @@
 package status
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
@@ -45,3 +47,25 @@ func TestEndOfFailures(t *testing.T) {
 		})
 	}
 }
+
+// A first failed apply of an object has the first delay, whatever reads of its health failed before; a later one goes on with the delays of the first.
+func TestFirstFailureAfterReadsOfHealth(t *testing.T) {
+	t.Parallel()
+	d, s, now := wanted.ConfigMap("a"), &plan.State{}, time.Now()
+	s.Objects.SetManifest([]*desired.Object{d})
+	o := s.Objects.ByID[d.ID]
+	o.Entry = fixture.InState(v1alpha1.ObjectApplied, "1")
+	o.Attempts.Retry = plan.Retry{Failures: 9, At: now.Add(2 * time.Minute)}
+	env := &plan.Env{Index: trigger.NewIndex()}
+	p := Recorder{Plan: &plan.Planner{Now: now, Settings: &plan.Settings{}, VR: &v1alpha1.VidraResource{}, State: s, Env: env}, Applier: &apply.Applier{Destination: here{}}}
+	failed := apply.Result{Task: plan.Task{Object: d, Known: o, Why: plan.WhyChanged}, Err: apierrors.NewInternalError(errors.New("down"))}
+	p.RecordFailure(failed)
+	require.Zero(t, o.Attempts.Retry)
+	p.Plan.NoteFailures(plan.Ending{})
+	p.RecordFailure(failed)
+	require.Equal(t, 1, o.Attempts.Retry.Failures)
+}
+
+type here struct{ access.Destination }
+
+func (here) Name() string { return "" }
