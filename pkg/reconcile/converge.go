@@ -130,7 +130,7 @@ func (r *Reconciler) isCurrent(owner trigger.Owner, s *ownerState, vr *v1alpha1.
 	if s.plan.Read.Generation != vr.Generation || s.plan.Read.Stalled != nil || s.manifest.bodies.dropped || s.attempt.unbegun || !vr.WatchesEvents() || !slices.Equal(s.plan.Origin.Provenance.Shards, v1alpha1.ShardsOf(vr, r.Assignment.Shard)) {
 		return false
 	}
-	changed, _ := r.sourcesChanged(vr, s)
+	changed, _ := s.sourcesChanged(vr, r.revisionsOf(vr))
 	return !changed
 }
 

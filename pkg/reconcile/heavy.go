@@ -70,8 +70,8 @@ func (r *Reconciler) isHeavy(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	return weight > limits.LightWeight
 }
 
-// artifactsTenant returns the namespace whose reconciles of artifacts share the bound of a tenant, also without an account: they take the time that the
-// server of the artifacts takes.
+// artifactsTenant returns the tenant of a reconcile of artifacts, also without an account: the namespace. Such reconciles share the bound of a tenant, as
+// they last as long as the server of the artifacts takes.
 func artifactsTenant(vr *v1alpha1.VidraResource) string {
 	if !source.HasArtifacts(vr) {
 		return ""

@@ -395,14 +395,13 @@ func (p *pass) revisedSince(before map[source.Key]string) bool {
 	return len(before) < len(source.KeysOf(p.plan.VR)) || !maps.Equal(before, p.reconciler.revisionsOf(p.plan.VR))
 }
 
-// sourcesChanged reports whether the sources in spec.manifestFrom differ from the sources that were read
+// sourcesChanged reports whether the sources in spec.manifestFrom, with their known revisions, differ from the sources that were read
 // last, and whether that is unknown for some of them.
-func (r *Reconciler) sourcesChanged(vr *v1alpha1.VidraResource, s *ownerState) (changed, unknown bool) {
+func (s *ownerState) sourcesChanged(vr *v1alpha1.VidraResource, known map[source.Key]string) (changed, unknown bool) {
 	if s.rollsBack(vr) {
 		return false, false
 	}
 	changed = s.read.failure != nil && len(vr.Spec.ManifestFrom) > 0
-	known := r.revisionsOf(vr)
 	for key, version := range known {
 		changed = changed || version != s.read.sources[key]
 	}

@@ -137,7 +137,7 @@ func (r *Reconciler) newPass(owner trigger.Owner, vr *v1alpha1.VidraResource, ca
 	if requested {
 		s.plan.Schedule.Resync = time.Time{}
 	}
-	sourcesChanged, sourcesUnknown := r.sourcesChanged(vr, s)
+	sourcesChanged, sourcesUnknown := s.sourcesChanged(vr, revisions)
 	s.plan.Watching.FailingSources = r.Watching.sources.Failing(vr)
 	// An event may be lost, as one of a managed object may.
 	lost := r.Options.BackstopInterval > 0 && time.Since(s.read.at) > r.Options.BackstopInterval

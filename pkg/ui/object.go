@@ -119,7 +119,7 @@ func (v *objectView) addOwners() {
 	for _, m := range v.Why.ManagedBy {
 		o := ownerView{By: m, Handling: render.Handling(m), Tone: cmp.Or(objectTones[v1alpha1.ObjectState(m.State)], "progress"), Ways: m.LinesFrom != ""}
 		if m.Exempt != nil {
-			o.ExemptEnd, o.Handling = m.SkipWith, o.Handling+": exemption by break-glass"
+			o.ExemptEnd = m.SkipWith
 		} else {
 			o.Skip = m.SkipWith
 		}

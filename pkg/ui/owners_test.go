@@ -24,6 +24,7 @@ func TestHandling(t *testing.T) {
 		"Unreadable": {"The manifest is unreadable.", insight.ManagedBy{State: "Drifted", Drift: "Correct"}, "an edit of it is not reverted now"},
 		"Exempt":     {"A user asked for that.", insight.ManagedBy{State: "Drifted", Drift: "Correct", Exempt: &v1alpha1.BreakGlassStatus{Until: &until}}, "no edit is reverted until 2026-01-31T18:00:00Z: exemption by break-glass"},
 		"Unanswered": {"Another client wrote the status.", insight.ManagedBy{Drift: "Correct", Exempt: &v1alpha1.BreakGlassStatus{}}, "no edit is reverted: exemption by break-glass"},
+		"Suspended":  {"The exemption changes nothing meanwhile.", insight.ManagedBy{Drift: "Correct", Suspended: true, Exempt: &v1alpha1.BreakGlassStatus{Until: &until}}, "suspended: edits are not reverted"},
 		"Unknown":    {"Another version knows the mode.", insight.ManagedBy{Drift: "Audit"}, "spec.drift.mode Audit, which this version of vidra does not know"},
 	}
 	for name, tc := range cases {

@@ -111,7 +111,7 @@ func remarks(m insight.ManagedBy) string {
 	return " (" + strings.Join(all, "; ") + ")"
 }
 
-// Handling describes what becomes of edits of the object by a VidraResource; empty if that is unknown.
+// Handling describes the handling of edits of the object by a VidraResource; empty if it is unknown.
 func Handling(m insight.ManagedBy) string {
 	switch {
 	case m.Apply.Leaves():
@@ -119,7 +119,7 @@ func Handling(m insight.ManagedBy) string {
 	case m.Suspended:
 		return "suspended: edits are not reverted"
 	case m.Exempt != nil:
-		return "no edit is reverted" + until(m.Exempt)
+		return "no edit is reverted" + until(m.Exempt) + ": exemption by break-glass"
 	case m.State == string(v1alpha1.ObjectDrifted) && m.Drift == string(v1alpha1.DriftCorrect): // such as of an unreadable manifest
 		return "an edit of it is not reverted now"
 	}

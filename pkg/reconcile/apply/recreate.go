@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -187,10 +188,7 @@ func shownFields(fields []string, known ownership.Disclosure) string {
 	for _, field := range fields[:min(len(fields), maxRefused)] {
 		shown = append(shown, object.FieldWithoutValues(field, known))
 	}
-	if more := len(fields) - maxRefused; more > 0 {
-		shown = append(shown, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(shown, ", ")
+	return display.First(shown, maxRefused, len(fields))
 }
 
 // inTheWay names the fields of other field managers beside the fields whose revert the API server

@@ -9,7 +9,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
 
-// TestShownFields: the message about a refused revert names a few of the fields, of which an answer may have tens of thousands.
+// TestShownFields: the message about a refused revert names ten of the fields. An answer may have tens of thousands.
 func TestShownFields(t *testing.T) {
 	t.Parallel()
 	known := ownership.Disclose(false, false, false)
@@ -19,6 +19,6 @@ func TestShownFields(t *testing.T) {
 		many = append(many, fmt.Sprintf("spec.fields[%d].name", i))
 	}
 	text := shownFields(many, known)
-	require.Contains(t, text, "spec.fields[9].name, and 19990 more")
+	require.Contains(t, text, "spec.fields[9].name and 19990 more")
 	require.Less(t, len(text), 400)
 }

@@ -524,8 +524,10 @@ func (n *Named) forgetGone(ctx context.Context, latest listing) {
 	for _, known := range []*sync.Map{&n.manifests, &n.parsed} {
 		for key := range known.Range {
 			name, _ := key.(string)
-			_, listed := latest.all[name]
-			if vr, err := Cached(ctx, n.Cache, name); !listed && vr == nil && err == nil {
+			if _, listed := latest.all[name]; listed {
+				continue
+			}
+			if vr, err := Cached(ctx, n.Cache, name); vr == nil && err == nil {
 				known.Delete(name)
 			}
 		}

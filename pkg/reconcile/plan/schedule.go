@@ -256,7 +256,7 @@ func (p *Planner) objectWakes() []Wake {
 	return wakes
 }
 
-// Retries returns when failures are retried, that of the VidraResource as a whole first, and when objects that wait for a time are considered in any case.
+// Retries returns the times of the retries, first the time of the VidraResource as a whole, and the times of objects that wait for one.
 func (s *State) Retries() []Wake {
 	wakes := []Wake{{s.Schedule.Retry.At, wakeRetry}}
 	for o := range s.Objects.All() {

@@ -206,7 +206,7 @@ func TestManyFailuresShareReconciles(t *testing.T) {
 	require.LessOrEqual(t, attempts, 11*objects)
 }
 
-// TestBlockedFailures: while nothing can be attempted, the times of many objects make no reconciles, but that of the obstacle does.
+// TestBlockedFailures: while nothing can be attempted, the time of the obstacle makes reconciles, and the times of many objects make none.
 func TestBlockedFailures(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()

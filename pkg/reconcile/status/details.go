@@ -24,7 +24,7 @@ func withDetails(entries []v1alpha1.ManagedResourceStatus, problems []v1alpha1.P
 			messages[subject] = display.Truncate(problems[i].Message, v1alpha1.MaxObjectMessage)
 		}
 	}
-	room := func(left int) func(bytes int) bool { // of a field, whose name has as many bytes as that of the message at most
+	room := func(left int) func(bytes int) bool { // of a field with a name as long as message, or shorter
 		return func(bytes int) bool {
 			left -= len(`,"message":""`) + bytes
 			return left >= 0
