@@ -32,6 +32,7 @@ var docsNotRun = map[string]string{
 	`^(kind load|docker) `:                        "needs docker",
 	`^(podman|skopeo) `:                           "needs the image, which make builds",
 	`^(\w+=\S+ )?go (test|run) `:                  "runs tests in a test, or takes minutes",
+	`^kubectl replace -f vidra.yaml`:              "it would replace the VidraResources of other tests",
 	` port-forward `:                              "no node runs the Pod",
 	` scale deployment/\$FIRST `:                  "the first operator is not installed",
 	`(^|[|] )curl `:                               "needs the port-forward",
