@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -99,26 +96,12 @@ func textIn(objects []manifest.Object, in string, vr *v1alpha1.VidraResource, fr
 		if obj.GetKind() != from.Kind || obj.GetAPIVersion() != "v1" || obj.GetName() != key.Name || cmp.Or(obj.GetNamespace(), in) != key.Namespace {
 			continue
 		}
-		if from.Kind == source.Secret {
-			secret := &corev1.Secret{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, secret); err != nil {
-				return "", false
-			}
-			if text, found := secret.StringData[from.Key]; found {
-				return text, true
-			}
-			text, found := secret.Data[from.Key]
-			return string(text), found
+		texts, data, err := source.Values(from.Kind, obj.Object)
+		if text, found := texts[from.Key]; found || err != nil {
+			return text, found
 		}
-		cm := &corev1.ConfigMap{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, cm); err != nil {
-			return "", false
-		}
-		if text, found := cm.Data[from.Key]; found {
-			return text, true
-		}
-		text, found := cm.BinaryData[from.Key]
-		return string(text), found
+		value, found := data[from.Key]
+		return string(value), found
 	}
 	return "", false
 }

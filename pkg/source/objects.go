@@ -27,8 +27,8 @@ const (
 // Objects returns the sources that are ConfigMaps and Secrets. client watches their metadata alone; nil where nothing is watched.
 func Objects(client metadata.Interface) Kinds {
 	return Kinds{
-		ConfigMap: &objects{gvr: corev1.SchemeGroupVersion.WithResource("configmaps"), client: client, values: ofConfigMap},
-		Secret:    &objects{gvr: corev1.SchemeGroupVersion.WithResource("secrets"), client: client, values: ofSecret},
+		ConfigMap: &objects{gvr: corev1.SchemeGroupVersion.WithResource("configmaps"), client: client, kind: ConfigMap},
+		Secret:    &objects{gvr: corev1.SchemeGroupVersion.WithResource("secrets"), client: client, kind: Secret},
 	}
 }
 
@@ -36,8 +36,7 @@ func Objects(client metadata.Interface) Kinds {
 type objects struct {
 	gvr    schema.GroupVersionResource
 	client metadata.Interface
-	// values returns the values of an object, by their keys.
-	values func(object map[string]any) (func(key string) (string, bool), error)
+	kind   string
 }
 
 func (o *objects) Resource(context.Context) (schema.GroupVersionResource, error) { return o.gvr, nil }
@@ -72,14 +71,16 @@ func (o *objects) Fetch(ctx context.Context, r Request) (*Content, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	value, err := o.values(held.Object)
+	texts, data, err := Values(o.kind, held.Object)
 	if err != nil {
 		return nil, err
 	}
 	content := &Content{Revision: held.GetResourceVersion(), Parts: make([][]Text, len(r.Parts))}
 	for i, part := range r.Parts {
-		if text, found := value(part.Key); found {
+		if text, found := texts[part.Key]; found {
 			content.Parts[i] = []Text{{Label: LabelOf(part), Text: text}}
+		} else if text, found := data[part.Key]; found {
+			content.Parts[i] = []Text{{Label: LabelOf(part), Text: string(text)}}
 		}
 	}
 	return content, nil
@@ -98,43 +99,18 @@ func LabelOf(part v1alpha1.ManifestSource) string {
 	return "key " + part.Key
 }
 
-func ofConfigMap(object map[string]any) (func(key string) (string, bool), error) {
-	cm, err := configMapOf(object)
-	if err != nil {
-		return nil, err
-	}
-	return func(key string) (string, bool) {
-		if text, found := cm.Data[key]; found {
-			return text, true
+// Values returns the values of a ConfigMap or Secret by their keys, those as text and those in bytes. A Secret has text in a file alone.
+func Values(kind string, object map[string]any) (texts map[string]string, data map[string][]byte, err error) {
+	if kind == Secret {
+		secret := &corev1.Secret{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, secret); err != nil {
+			return nil, nil, errors.New("it cannot be read as a Secret") // the error may quote it
 		}
-		text, found := cm.BinaryData[key]
-		return string(text), found
-	}, nil
-}
-
-func configMapOf(object map[string]any) (*corev1.ConfigMap, error) {
+		return secret.StringData, secret.Data, nil
+	}
 	cm := &corev1.ConfigMap{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, cm); err != nil {
-		return nil, fmt.Errorf("it cannot be read as a ConfigMap: %w", err)
+		return nil, nil, fmt.Errorf("it cannot be read as a ConfigMap: %w", err)
 	}
-	return cm, nil
-}
-
-func ofSecret(object map[string]any) (func(key string) (string, bool), error) {
-	secret, err := secretOf(object)
-	if err != nil {
-		return nil, err
-	}
-	return func(key string) (string, bool) {
-		text, found := secret.Data[key]
-		return string(text), found
-	}, nil
-}
-
-func secretOf(object map[string]any) (*corev1.Secret, error) {
-	secret := &corev1.Secret{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, secret); err != nil {
-		return nil, errors.New("it cannot be read as a Secret") // the error may quote it
-	}
-	return secret, nil
+	return cm.Data, cm.BinaryData, nil
 }

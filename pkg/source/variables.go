@@ -66,20 +66,15 @@ func readAll(ctx context.Context, client dynamic.Interface, key Key) (values map
 	} else if err != nil {
 		return nil, "", err
 	}
-	if key.Kind == ConfigMap {
-		cm, err := configMapOf(held.Object)
-		if err != nil {
-			return nil, "", err
-		}
-		return cm.Data, held.GetResourceVersion(), nil
-	}
-	secret, err := secretOf(held.Object)
+	values, data, err := Values(key.Kind, held.Object)
 	if err != nil {
 		return nil, "", err
 	}
-	values = map[string]string{}
-	for name, value := range secret.Data {
-		values[name] = string(value)
+	if key.Kind == Secret {
+		values = map[string]string{}
+		for name, value := range data {
+			values[name] = string(value)
+		}
 	}
 	return values, held.GetResourceVersion(), nil
 }

@@ -116,19 +116,11 @@ func asStored(kind string, u *unstructured.Unstructured) *storedPart {
 		key: source.Key{Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName()},
 		uid: u.GetUID(), version: u.GetResourceVersion(), owners: u.GetOwnerReferences(),
 	}
-	values := 0
-	if kind == source.Secret {
-		secret := &corev1.Secret{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, secret) == nil {
-			p.text, values = string(secret.Data[PartKey]), len(secret.Data)
-		}
-	} else {
-		cm := &corev1.ConfigMap{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cm) == nil {
-			p.text, values = cm.Data[PartKey], len(cm.Data)+len(cm.BinaryData)
-		}
+	texts, data, err := source.Values(kind, u.Object)
+	if p.text = texts[PartKey]; kind == source.Secret {
+		p.text = string(data[PartKey])
 	}
-	p.whole = p.text != "" && values == 1
+	p.whole = err == nil && p.text != "" && len(texts)+len(data) == 1
 	return p
 }
 
