@@ -21,6 +21,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/insight/render"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	manifests "github.com/vidra-operator/vidra/pkg/source"
 )
 
@@ -177,13 +178,8 @@ func expectedDeletion(vr *v1alpha1.VidraResource, e *edit) bool {
 	if !e.Gone || !e.Reverted.IsZero() {
 		return false
 	}
-	for i := range vr.Status.ManagedResources {
-		m := &vr.Status.ManagedResources[i]
-		if object.IdentityOf(m) == e.Object {
-			return m.State == v1alpha1.ObjectDeleting || m.State == v1alpha1.ObjectCompleted || !vr.DeletionTimestamp.IsZero()
-		}
-	}
-	return true
+	m := owners.EntryOf(vr, e.Object)
+	return m == nil || m.State == v1alpha1.ObjectDeleting || m.State == v1alpha1.ObjectCompleted || !vr.DeletionTimestamp.IsZero()
 }
 
 // factsOf are the lines of the head of the page: where objects come from and go to.

@@ -20,6 +20,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
 // Cluster is a cluster with Vidra. Its methods are safe for concurrent use.
@@ -95,7 +96,7 @@ func (c *Cluster) keepers(ctx context.Context, o Object) ([]*keeper, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case entryOf(vr, o) == nil:
+		case owners.EntryOf(vr, o.identity()) == nil:
 		case access.IsLocal(vr.Spec.Destination.Server):
 			local = append(local, vr)
 		default:
@@ -146,16 +147,6 @@ func (c *Cluster) keeper(ctx context.Context, vr *v1alpha1.VidraResource, o Obje
 		}
 	}
 	return nil, fmt.Errorf("the manifest of VidraResource %s does not have %s", vr.Name, o)
-}
-
-// entryOf returns the inventory entry of an object, or nil.
-func entryOf(vr *v1alpha1.VidraResource, o Object) *v1alpha1.ManagedResourceStatus {
-	for i := range vr.Status.ManagedResources {
-		if e := &vr.Status.ManagedResources[i]; object.IdentityOf(e) == o.identity() {
-			return e
-		}
-	}
-	return nil
 }
 
 // resource is the client for the object.

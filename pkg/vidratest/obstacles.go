@@ -9,6 +9,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
 // obstacles are the reasons for a delayed revert of an edit, as far as the VidraResource has
@@ -39,7 +40,7 @@ func obstacles(vr *v1alpha1.VidraResource, o Object, commandLine string) []strin
 	if c := condition(v1alpha1.ConditionWatching); c != nil && c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonEventsOff {
 		add("does not watch all objects: %s: %s", c.Reason, c.Message)
 	}
-	if e := entryOf(vr, o); e == nil {
+	if e := owners.EntryOf(vr, o.identity()); e == nil {
 		add("does not have %s in its inventory yet", o)
 	} else if b := e.BreakGlass; breakglass.Exempts(b, time.Now()) {
 		add("exempts %s by break-glass until %s", o, b.Until.UTC().Format(time.RFC3339))

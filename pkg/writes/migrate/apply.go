@@ -16,6 +16,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
 
@@ -111,7 +112,7 @@ func refuses(p v1alpha1.Problem) bool {
 // left names the objects that the tool applied and that the inventory of the VidraResource lacks.
 func (p *Plan) left() (all []string) {
 	for _, e := range p.work.expected {
-		if !slices.ContainsFunc(p.work.vr.Status.ManagedResources, func(m v1alpha1.ManagedResourceStatus) bool { return object.IdentityOf(&m) == e }) {
+		if owners.EntryOf(p.work.vr, e) == nil {
 			all = append(all, display.Name(e.Kind, e.Namespace, e.Name))
 		}
 	}
