@@ -115,7 +115,7 @@ func watchDefinition(ctx context.Context, client metadata.Interface, exists chan
 func (c *Controller) run(ctx context.Context) {
 	logged := ""
 	for ctx.Err() == nil {
-		wait, err := restartInterval, c.served(ctx)
+		wait, err := restartInterval, c.Manager.GetAPIReader().List(ctx, &v1alpha1.InfrahubSyncList{}, client.Limit(1))
 		switch {
 		case err == nil:
 			c.Log.Info("Syncs InfrahubSyncs")
@@ -132,11 +132,6 @@ func (c *Controller) run(ctx context.Context) {
 		case <-time.After(wait):
 		}
 	}
-}
-
-// served returns nil if InfrahubSyncs can be listed.
-func (c *Controller) served(ctx context.Context) error {
-	return c.Manager.GetAPIReader().List(ctx, &v1alpha1.InfrahubSyncList{}, client.Limit(1))
 }
 
 // sync runs the controller with a cache of its own, until ctx ends or it fails.

@@ -51,7 +51,8 @@ func warning(reason, when, do string) events.Entry {
 
 // record records the Events of a sync: on transitions of Ready, and for written VidraResources.
 func (r *Reconciler) record(is *v1alpha1.InfrahubSync, after *v1alpha1.InfrahubSyncStatus, result result) {
-	r.Recorder.Record(transitions(regarding(is), is.Status.Conditions, after.Conditions, result))
+	on := corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.SyncKind, Name: is.Name, UID: is.UID}
+	r.Recorder.Record(transitions(on, is.Status.Conditions, after.Conditions, result))
 }
 
 // transitions returns the Events of a sync. It is pure.

@@ -30,6 +30,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/clients"
+	"github.com/vidra-operator/vidra/pkg/internal/parallel"
 )
 
 const (
@@ -80,7 +81,7 @@ type Receiver struct {
 	Now func() time.Time
 
 	senders clients.Limiter
-	wake    chan struct{}
+	wake    parallel.Signal
 
 	received received
 }
@@ -100,7 +101,7 @@ type received struct {
 // Complete sets the parts of a new Receiver that its user leaves out, and returns it.
 func (r *Receiver) Complete() *Receiver {
 	r.senders.PerSecond, r.senders.Burst, r.senders.AtATime = webhooksPerSecond, webhookBurst, webhooksAtATime
-	r.wake = make(chan struct{}, 1)
+	r.wake = parallel.NewSignal()
 	r.received.seen, r.received.branches = map[string]time.Time{}, map[string]bool{}
 	if r.Now == nil {
 		r.Now = time.Now
@@ -189,10 +190,7 @@ func (r *Receiver) accept(id string, body []byte) (outcome string, status int) {
 		branch = "" // that many at a time are all of them
 	}
 	r.received.branches[branch] = true
-	select {
-	case r.wake <- struct{}{}:
-	default: // it is awake
-	}
+	r.wake.Send()
 	return webhookAccepted, http.StatusNoContent
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -191,9 +190,4 @@ func failed(err error) result {
 		e = &infrahub.Error{Reason: v1alpha1.SyncReasonWriteFailed, Message: display.ErrorText(err.Error())}
 	}
 	return result{failure: e, retryAfter: e.RetryAfter}
-}
-
-// regarding is the reference of an Event to an InfrahubSync.
-func regarding(is *v1alpha1.InfrahubSync) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.SyncKind, Name: is.Name, UID: is.UID}
 }

@@ -47,7 +47,7 @@ import (
 // TestImports: this package and the client import nothing of the engine, and no package of the engine imports them.
 func TestImports(t *testing.T) {
 	const module = "github.com/vidra-operator/vidra/"
-	allowed := map[string]bool{"pkg/api/v1alpha1": true, "pkg/events": true, "pkg/clients": true, "pkg/internal/display": true, "pkg/manifest": true, "pkg/ownership": true, "pkg/parts": true, "pkg/source/archive": true, "pkg/source/infrahub": true}
+	allowed := map[string]bool{"pkg/api/v1alpha1": true, "pkg/events": true, "pkg/clients": true, "pkg/internal/display": true, "pkg/internal/parallel": true, "pkg/manifest": true, "pkg/ownership": true, "pkg/parts": true, "pkg/source/archive": true, "pkg/source/infrahub": true}
 	ours := map[string]bool{"sync": true, filepath.Join("source", "infrahub"): true}
 	require.NoError(t, filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
