@@ -50,8 +50,5 @@ func (f *blameFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	printMessages(cmd.ErrOrStderr(), blame.Remarks)
 	out := cmd.OutOrStdout()
-	if f.output != "" {
-		return printDocument(out, f.output, blame)
-	}
-	return printText(out, styleOf(out, f.output).Blame(blame))
+	return printAnswer(out, f.output, blame, styleOf(out, f.output).Blame(blame))
 }

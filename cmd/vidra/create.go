@@ -90,6 +90,15 @@ func addCreation(cmd *cobra.Command, creation *writes.Creation) {
 	flags.BoolVar(&creation.Force, "force-conflicts", false, "overwrite a manifest that another field manager has written")
 }
 
+// complete adds the namespaces of the user to a VidraResource of files.
+func (k *kube) complete(creation *writes.Creation) (err error) {
+	creation.Namespace = *k.Namespace
+	if creation.DefaultNamespace, err = k.namespace(); err != nil {
+		return err
+	}
+	return validateNamespace("parts-namespace", creation.PartsNamespace)
+}
+
 func (f *createFlags) run(cmd *cobra.Command, names []string) (err error) {
 	f.creation.Name = names[0]
 	ctx, out, errOut := cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -104,11 +113,7 @@ func (f *createFlags) run(cmd *cobra.Command, names []string) (err error) {
 	case f.dryRun == dryRunClient && f.output == "":
 		return errors.New("--dry-run=client prints the objects with -o yaml or -o json: set that, too")
 	}
-	if f.creation.DefaultNamespace, err = f.kube.namespace(); err != nil {
-		return err
-	}
-	f.creation.Namespace = *f.kube.Namespace
-	if err := validateNamespace("parts-namespace", f.creation.PartsNamespace); err != nil {
+	if err := f.kube.complete(&f.creation); err != nil {
 		return err
 	}
 	bar := newBar(errOut)

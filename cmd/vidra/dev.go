@@ -52,11 +52,7 @@ func (f *devFlags) run(cmd *cobra.Command, names []string) (err error) {
 	if !f.files.given() {
 		return fmt.Errorf("name a file: `%s`", program.Hint("dev", f.creation.Name, "-f", "FILE"))
 	}
-	if f.creation.DefaultNamespace, err = f.kube.namespace(); err != nil {
-		return err
-	}
-	f.creation.Namespace = *f.kube.Namespace
-	if err := validateNamespace("parts-namespace", f.creation.PartsNamespace); err != nil {
+	if err := f.kube.complete(&f.creation); err != nil {
 		return err
 	}
 	session := &dev.Session{Options: dev.Options{Creation: f.creation, Paths: f.files.files, Kustomizations: f.files.kustomizations, Recursive: f.files.recursive}}

@@ -85,17 +85,14 @@ func (f *diffFlags) run(cmd *cobra.Command, names []string) error {
 		return err
 	}
 	printMessages(cmd.ErrOrStderr(), diff.Remarks)
-	if err := f.print(diff, cmd.OutOrStdout()); err != nil {
-		return err
-	}
 	code := 0
 	for _, d := range diff.VidraResources {
 		code = max(code, diffCode(d))
 	}
-	if code != 0 {
-		return &exitError{code: code}
+	if err := f.print(diff, cmd.OutOrStdout()); err != nil || code == 0 {
+		return err
 	}
-	return nil
+	return &exitError{code: code}
 }
 
 // diffCode is the exit code for a difference.

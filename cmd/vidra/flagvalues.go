@@ -27,7 +27,7 @@ var eventTypes = []string{corev1.EventTypeNormal, corev1.EventTypeWarning}
 func splitFor(text string) (kind, name string, err error) {
 	kind, name, found := strings.Cut(text, "/")
 	if !found || kind == "" || name == "" || strings.Contains(name, "/") {
-		return "", "", fmt.Errorf("--for %q: want KIND/NAME or KIND.GROUP/NAME, such as configmap/settings, and the namespace with -n", text)
+		return "", "", fmt.Errorf("--for %q: %s", text, wantObject)
 	}
 	return kind, name, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,23 +54,14 @@ func (f *diffFlags) forecast(cmd *cobra.Command, names []string) error {
 		return err
 	}
 	printMessages(cmd.ErrOrStderr(), answer.Remarks)
-	code, out := 0, cmd.OutOrStdout()
+	code, text, out := 0, "", cmd.OutOrStdout()
 	for _, found := range answer.VidraResources {
-		code = max(code, forecastCode(found))
+		code, text = max(code, forecastCode(found)), text+styleOf(out, f.output).Forecast(found)
 	}
-	if f.output != "" {
-		err = printDocument(out, f.output, answer)
-	} else {
-		var b strings.Builder
-		for _, found := range answer.VidraResources {
-			b.WriteString(styleOf(out, f.output).Forecast(found))
-		}
-		err = printText(out, b.String())
+	if err := printAnswer(out, f.output, answer, text); err != nil || code == 0 {
+		return err
 	}
-	if err == nil && code != 0 {
-		return &exitError{code: code}
-	}
-	return err
+	return &exitError{code: code}
 }
 
 // forecastCode is the exit code for a forecast.

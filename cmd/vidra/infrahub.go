@@ -76,11 +76,8 @@ func newSyncGet(k *kube) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output != "" {
-				is.ManagedFields = nil
-				return printDocument(cmd.OutOrStdout(), output, is)
-			}
-			return printText(cmd.OutOrStdout(), styleOf(cmd.OutOrStdout(), "").InfrahubSync(is))
+			is.ManagedFields = nil
+			return printAnswer(cmd.OutOrStdout(), output, is, styleOf(cmd.OutOrStdout(), "").InfrahubSync(is))
 		},
 	}
 	addOutput(cmd, &output, outputJSON, outputYAML)

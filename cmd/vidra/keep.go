@@ -77,12 +77,7 @@ func (f *keepFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.output != "" {
-		err = printDocument(out, f.output, kept)
-	} else {
-		err = printText(out, styleOf(out, "").Kept(kept))
-	}
-	if err != nil {
+	if err := printAnswer(out, f.output, kept, styleOf(out, "").Kept(kept)); err != nil {
 		return err
 	}
 	switch {

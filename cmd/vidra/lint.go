@@ -50,15 +50,10 @@ func (f *lintFlags) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	faults := insight.Lint(files)
-	if f.output != "" {
-		err = printDocument(cmd.OutOrStdout(), f.output, faults)
-	} else {
-		err = printText(cmd.OutOrStdout(), f.text(files, faults))
+	if err := printAnswer(cmd.OutOrStdout(), f.output, faults, f.text(files, faults)); err != nil || len(faults.Problems) == 0 {
+		return err
 	}
-	if err == nil && len(faults.Problems) > 0 {
-		return &exitError{code: exitFailed}
-	}
-	return err
+	return &exitError{code: exitFailed}
 }
 
 // text returns the problems and remarks, a line each.

@@ -36,6 +36,14 @@ func addOutput(cmd *cobra.Command, output *string, allowed ...string) {
 	}
 }
 
+// printAnswer prints an answer as JSON or YAML, or as text where no output is named.
+func printAnswer(out io.Writer, output string, answer any, text string) error {
+	if output == "" {
+		return printText(out, text)
+	}
+	return printDocument(out, output, answer)
+}
+
 // printDocument prints a value as JSON or YAML.
 func printDocument(out io.Writer, output string, value any) error {
 	document, err := render.Document(output, value)

@@ -42,13 +42,10 @@ func newRevisions(k *kube) *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			if output != "" {
-				return printDocument(out, output, all)
-			}
-			if len(all.Kept) == 0 {
+			if output == "" && len(all.Kept) == 0 {
 				printMessage(cmd.ErrOrStderr(), "no applied revision is kept")
 			}
-			return printText(out, styleOf(out, "").Revisions(all))
+			return printAnswer(out, output, all, styleOf(out, "").Revisions(all))
 		},
 	}
 	addOutput(cmd, &output, outputJSON, outputYAML)
