@@ -440,9 +440,6 @@ func (l *located) start() string {
 	return "spec.manifest"
 }
 
-// how is the command that edits the part of the manifest that has the object.
-func (l *located) how() string { return editWith(l.vr, l.located.Source()) }
-
 // editWith is the command that edits a part of the manifest of a VidraResource, or describes its source. from is nil for spec.manifest.
 func editWith(vr *v1alpha1.VidraResource, from *v1alpha1.ManifestSource) string {
 	if from == nil {

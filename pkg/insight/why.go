@@ -174,7 +174,7 @@ func (s *subject) explain(ctx context.Context) *Explanation {
 			e.Missing = append(e.Missing, "where the manifest has it: "+why)
 		} else {
 			m.Apply = v1alpha1.ApplyPolicy(m.located.located.Object.GetAnnotations()[v1alpha1.ApplyAnnotation])
-			m.DefinedIn, m.EditWith, m.LinesFrom = m.located.place(), m.located.how(), m.located.start()
+			m.DefinedIn, m.EditWith, m.LinesFrom = m.located.place(), editWith(vr, m.located.located.Source()), m.located.start()
 		}
 		if s.live != nil && !Remote(vr) {
 			m.addFields(s.live, signature(vr).Manager, known)

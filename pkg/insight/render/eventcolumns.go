@@ -12,11 +12,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/insight"
 )
 
-// instance is which of several operators wrote an Event.
-func instance(e *eventsv1.Event, _ func(time.Time) string) string {
-	return cmp.Or(e.ReportingInstance, e.DeprecatedSource.Host)
-}
-
 // eventColumn is a column of the table of Events.
 type eventColumn struct {
 	heading string
@@ -51,7 +46,9 @@ var eventColumns = []eventColumn{
 		cell: func(e *eventsv1.Event, _ func(time.Time) string) string { return events.Name(e.Regarding) },
 	},
 	{heading: "RELATED", wide: true, usual: 30, cell: related},
-	{heading: "INSTANCE", wide: true, usual: 30, cell: instance},
+	{heading: "INSTANCE", wide: true, usual: 30, cell: func(e *eventsv1.Event, _ func(time.Time) string) string {
+		return cmp.Or(e.ReportingInstance, e.DeprecatedSource.Host)
+	}},
 	{heading: "NAMESPACE", wide: true, usual: 10, cell: func(e *eventsv1.Event, _ func(time.Time) string) string { return e.Namespace }},
 	{heading: "NOTE", cell: func(e *eventsv1.Event, _ func(time.Time) string) string { return e.Note }},
 }

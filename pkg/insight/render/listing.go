@@ -34,7 +34,10 @@ func (l *Listing) Add(obj runtime.Object) error {
 	case u.GetKind() != "Table" && u.IsList():
 		return u.EachListItem(l.Add)
 	case u.GetKind() != "Table":
-		l.addItem(u)
+		if l.Within == nil || l.Within.Has(u.GetName()) {
+			u.SetManagedFields(nil)
+			l.items = append(l.items, u)
+		}
 		return nil
 	}
 	table := &metav1.Table{}
@@ -51,13 +54,6 @@ func (l *Listing) Add(obj runtime.Object) error {
 		}
 	}
 	return nil
-}
-
-func (l *Listing) addItem(u *unstructured.Unstructured) {
-	if l.Within == nil || l.Within.Has(u.GetName()) {
-		u.SetManagedFields(nil)
-		l.items = append(l.items, u)
-	}
 }
 
 // Empty reports whether there is no table with rows.
