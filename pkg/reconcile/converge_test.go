@@ -43,7 +43,6 @@ func newObjectLoop(t *testing.T, text string, with ...func(o *objectLoop)) *obje
 	}
 	t.Cleanup(o.queue.ShutDown)
 	require.NoError(t, o.Watching.Trigger.HealSource().Start(t.Context(), o.queue))
-	o.bounds.gate = limits.NewGate(o.Watching.Trigger.EnqueueHeal)
 	o.mustPass(t)
 	o.told, o.done = nil, nil
 	return o

@@ -37,6 +37,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/limits"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metrics"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
@@ -128,8 +129,12 @@ func (l *lab) restart() {
 			PeopleTools: ownership.DefaultTools,
 		},
 		Secrets: Secrets{DigestKeys: &seal.Store{}},
-		bounds:  bounds{recompute: flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS)},
+		bounds: bounds{
+			remote: limits.NewRemoteLimiter(1), heavy: limits.NewHeavyShare(1),
+			recompute: flowcontrol.NewTokenBucketPassiveRateLimiter(plan.RecomputeQPS, plan.RecomputeQPS),
+		},
 	}
+	l.bounds.gate = limits.NewGate(l.Watching.Trigger.EnqueueHeal)
 }
 
 func (l *lab) Mapping(_ context.Context, gvk schema.GroupVersionKind) (cluster.Mapping, error) {

@@ -29,7 +29,7 @@ func (r *Reconciler) keepBodies(s *ownerState) {
 	for _, o := range s.plan.Objects.Manifest {
 		size += int64(len(o.Desired.Body))
 	}
-	if r.bounds.heavy == nil || size <= limits.FewBodies || s.manifest.bodies.kept != nil {
+	if size <= limits.FewBodies || s.manifest.bodies.kept != nil {
 		return
 	}
 	if r.bounds.heavy.KeepBodies(size) {

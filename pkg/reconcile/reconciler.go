@@ -137,7 +137,7 @@ type bounds struct {
 	budget contention.Budget
 	// recompute spaces the applies that only find out digests of this version.
 	recompute flowcontrol.PassiveRateLimiter
-	// gate bounds the objects with requests in flight; nil without bounds.
+	// gate bounds the objects with requests in flight.
 	gate *limits.Gate
 	// workers are the workers of the controller; nil if each reconcile has its worker until its end.
 	workers *limits.Workers
@@ -269,9 +269,7 @@ func (r *Reconciler) forget(owner trigger.Owner) {
 	if r.Watching.grants != nil {
 		r.Watching.grants.Await(owner, nil)
 	}
-	if r.bounds.gate != nil {
-		r.bounds.gate.Forget(owner)
-	}
+	r.bounds.gate.Forget(owner)
 	r.Watching.Watches.Release(owner)
 	r.Watching.Trigger.Release(owner)
 	r.Clusters.Index.Remove(owner, r.forgetCluster)

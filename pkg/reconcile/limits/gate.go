@@ -177,11 +177,8 @@ func (g *Gate) Enter(h trigger.Heal) bool {
 // Leave releases the slot of a heal.
 func (g *Gate) Leave(h trigger.Heal, answer Answer) { g.leave(h, heals, answer) }
 
-// Routine waits for a slot for a request of a reconcile about an object. leave releases it. A nil Gate has slots without end.
+// Routine waits for a slot for a request of a reconcile about an object. leave releases it.
 func (g *Gate) Routine(ctx context.Context, h trigger.Heal) (leave func(Answer), err error) {
-	if g == nil {
-		return func(Answer) {}, nil
-	}
 	g.mu.Lock()
 	if g.tryLocked(h, routine) {
 		g.mu.Unlock()

@@ -197,8 +197,6 @@ func TestRoutineBounds(t *testing.T) {
 			require.Zero(t, g.total)
 		})
 	}
-	_, ok := enterRoutine(t, nil, heal("a", "", "secrets", 0))
-	require.True(t, ok, "without a Gate there are no bounds")
 }
 
 // TestRoutineWaits: routine work waits for a slot, after the heals. A VidraResource whose requests are answered has more and more of them at a

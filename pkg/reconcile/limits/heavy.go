@@ -30,7 +30,6 @@ const (
 )
 
 // HeavyShare bounds the share of reconciles of large manifests: workers, memory and processors. It is safe for concurrent use.
-// A nil one is unbounded.
 type HeavyShare struct {
 	memory *semaphore.Weighted
 	// workers are the workers of each tenant.
@@ -56,16 +55,13 @@ func NewHeavyShare(workers int) *HeavyShare {
 // Enter takes a worker for a heavy reconcile, if one is free. exit releases it. A tenant has at most half of them, if there are several; an empty
 // tenant is free of this bound.
 func (h *HeavyShare) Enter(tenant string) (exit func(), ok bool) {
-	if h == nil {
-		return func() {}, true
-	}
 	return h.workers.take(tenant)
 }
 
 // Take waits until there is memory for work of a weight. Light work continues at once. It fails
 // only if ctx ends.
 func (h *HeavyShare) Take(ctx context.Context, weight int64) (free func(), err error) {
-	if h == nil || weight <= LightWeight {
+	if weight <= LightWeight {
 		return func() {}, nil
 	}
 	weight = min(max(weight, h.least), heavyMemory)
