@@ -66,3 +66,14 @@ func (p *pass) awaitRefused(missing map[access.Right]dynamic.Interface) {
 	p.plan.AwaitRefused(p.applier.Destination.Metadata(), maps.Keys(roles))
 	p.noteRivals()
 }
+
+// noteRivals has the VidraResource enqueued at the end of those that had its applies refused: no event of an object may show that.
+func (p *pass) noteRivals() {
+	p.reconciler.related.rivals.Set(p.plan.Settings.Claimant.Owner, func(yield func(string) bool) {
+		for o := range p.state.plan.Objects.All() {
+			if o.Attempts.Refused != nil && o.Attempts.Refused.Other != "" && !yield(o.Attempts.Refused.Other) {
+				return
+			}
+		}
+	})
+}

@@ -187,7 +187,6 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	p.load()
 	p.watch(ctx)
 	p.recoverInventory(ctx)
-	p.forgetRefusals(ctx)
 	p.state.lane.yield()
 	causes := p.plan.SelectObjects(ctx, p.plan.Scope.Changed && p.obstacles.Source == nil && p.plan.Revised)
 	p.backstop().Compare(ctx, causes)

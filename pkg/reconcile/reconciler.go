@@ -185,7 +185,7 @@ func (r *Reconciler) reconcile(ctx context.Context, owner trigger.Owner, leaveWo
 		r.reportLast(ctx, owner)
 		r.forget(owner)
 		r.caughtUp.forget(owner.Name)
-		r.Watching.Trigger.EnqueueAll(r.related.rivals.Owners(owner.Name)...)
+		r.Watching.Trigger.EnqueueRetry(r.related.rivals.Owners(owner.Name)...)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
