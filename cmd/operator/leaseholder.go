@@ -14,6 +14,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 	typedauthenticationv1 "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 
@@ -21,12 +23,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 )
 
-const (
-	// accountPrefix begins the user name of each ServiceAccount.
-	accountPrefix = "system:serviceaccount:"
-	// parallelReviews is how many reviews of holders are under way at a time.
-	parallelReviews = 16
-)
+// parallelReviews is how many reviews of holders are under way at a time.
+const parallelReviews = 16
 
 // identityOf returns the identity of the holder of a Lease. It ends with the name of its ServiceAccount, so that an
 // operator in another namespace can ask for the rights of the holder. No name of a ServiceAccount has an underscore.
@@ -56,11 +54,7 @@ func ownAccount(config *rest.Config, log logr.Logger) string {
 		log.Info("Cannot ask for the ServiceAccount of the operator: operators of the same installation in other namespaces do not notice this one", "error", err.Error())
 		return ""
 	}
-	account, is := strings.CutPrefix(self.Status.UserInfo.Username, accountPrefix)
-	if !is {
-		return ""
-	}
-	_, name, _ := strings.Cut(account, ":")
+	_, name, _ := serviceaccount.SplitUsername(self.Status.UserInfo.Username)
 	return name
 }
 
@@ -100,8 +94,8 @@ func (l *installationLock) mayReconcile(ctx context.Context, namespace string, a
 			continue
 		}
 		review, err := l.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:   accountPrefix + namespace + ":" + account,
-			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			User:   serviceaccount.MakeUsername(namespace, account),
+			Groups: append(serviceaccount.MakeGroupNames(namespace), user.AllAuthenticated),
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Group: v1alpha1.GroupVersion.Group, Resource: "vidraresources", Subresource: "status", Verb: "patch",
 			},

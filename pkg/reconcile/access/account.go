@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,15 +53,12 @@ func (a Accounts) ClientOf(ctx context.Context, vr *v1alpha1.VidraResource, d De
 	return as, user, nil
 }
 
-// accountPrefix begins the user name of each ServiceAccount.
-const accountPrefix = "system:serviceaccount:"
-
 // UserOf is the user name of the ServiceAccount that a VidraResource names, or empty.
 func UserOf(vr *v1alpha1.VidraResource) string {
 	if vr.Spec.ServiceAccountName == "" {
 		return ""
 	}
-	return accountPrefix + vr.Spec.Destination.Namespace + ":" + vr.Spec.ServiceAccountName
+	return serviceaccount.MakeUsername(vr.Spec.Destination.Namespace, vr.Spec.ServiceAccountName)
 }
 
 // Account is the ServiceAccount that a VidraResource names, as NAMESPACE/NAME, or empty.
@@ -69,12 +67,6 @@ func Account(vr *v1alpha1.VidraResource) string {
 		return ""
 	}
 	return vr.Spec.Destination.Namespace + "/" + vr.Spec.ServiceAccountName
-}
-
-// accountOf returns the namespace and the name of the ServiceAccount that a user is; empty without a user.
-func accountOf(user string) (namespace, name string) {
-	namespace, name, _ = strings.Cut(strings.TrimPrefix(user, accountPrefix), ":")
-	return namespace, name
 }
 
 // RefusesImpersonation reports whether the API server refused a request because Vidra may not act as its account.
@@ -88,7 +80,7 @@ func WithAccount(err error, user string) error {
 	if user == "" || !RefusesImpersonation(err) {
 		return err
 	}
-	namespace, name := accountOf(user)
+	namespace, name, _ := serviceaccount.SplitUsername(user)
 	return fmt.Errorf("%w: grant Vidra the verb impersonate on the ServiceAccount %s in namespace %s", err, name, namespace)
 }
 

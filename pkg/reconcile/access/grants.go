@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
@@ -75,7 +77,7 @@ func (s Subject) Right(key trigger.ObjectKey, verb string) Right {
 
 // Namespaces returns the namespaces whose roles and bindings may grant the right, or the right to ask for it as its subject. Empty is no namespace.
 func (r Right) Namespaces() []string {
-	of, _ := accountOf(r.Subject.User)
+	of, _, _ := serviceaccount.SplitUsername(r.Subject.User)
 	return slices.Compact([]string{of, r.Namespace})
 }
 
@@ -89,11 +91,11 @@ func Allowed(ctx context.Context, client dynamic.Interface, right Right) (bool, 
 
 // AllowedTo reports whether a ServiceAccount has a right. The client asks as itself, which needs no right to impersonate the account.
 func AllowedTo(ctx context.Context, client dynamic.Interface, right Right) (bool, error) {
-	namespace, _ := accountOf(right.Subject.User)
+	namespace, _, _ := serviceaccount.SplitUsername(right.Subject.User)
 	return ask(ctx, client, subjectReviews, right, &authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: right.Subject.User, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			User: right.Subject.User, Groups: append(serviceaccount.MakeGroupNames(namespace), user.AllAuthenticated),
 			ResourceAttributes: &right.ResourceAttributes,
 		},
 	})

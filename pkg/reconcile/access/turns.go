@@ -1,5 +1,7 @@
 package access
 
+import "k8s.io/apiserver/pkg/authentication/serviceaccount"
+
 // tenant is a namespace of accounts in a cluster; without a namespace Vidra itself.
 type tenant struct{ cluster, namespace string }
 
@@ -16,7 +18,7 @@ func (q *turns) Touch(Right) {}
 
 func (q *turns) Push(right Right) {
 	of := tenant{cluster: right.Subject.Cluster}
-	of.namespace, _ = accountOf(right.Subject.User)
+	of.namespace, _, _ = serviceaccount.SplitUsername(right.Subject.User)
 	if len(q.waiting[of]) == 0 {
 		q.next = append(q.next, of)
 	}
