@@ -152,11 +152,7 @@ func (p *pass) sourceOf(got desired.Parts) string {
 	if len(got.Artifacts) == 0 {
 		return fmt.Sprintf("generation %d", p.plan.VR.Generation)
 	}
-	text := got.Artifacts[0].String()
-	if more := len(got.Artifacts) - 1; more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
-	return display.Truncate(text, maxRevisionSource)
+	return display.Truncate(display.First([]string{got.Artifacts[0].String()}, 1, len(got.Artifacts)), maxRevisionSource)
 }
 
 // keepsApplied reports whether the manifest that was applied is used without a read of the newer one, which has to wait.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -55,10 +55,7 @@ func (a *Applier) alteredBy(ctx context.Context, d *desired.Object, live *unstru
 	case len(names) == 0:
 		return "the API server stores it so, and no mutating webhook or policy matches the object. Write that value in the manifest"
 	}
-	if more := len(names) - maxWebhooks; more > 0 {
-		names = append(names[:maxWebhooks], fmt.Sprintf("%d more", more))
-	}
-	return fmt.Sprintf("%s may have changed it, if its matchConditions hold; otherwise the API server stores it so", strings.Join(names, ", "))
+	return display.First(names, maxWebhooks, len(names)) + " may have changed it, if its matchConditions hold; otherwise the API server stores it so"
 }
 
 // Mutating returns the mutating webhooks and policies that match an object by their rules and selectors. matchConditions are
