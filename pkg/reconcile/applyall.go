@@ -34,7 +34,7 @@ func (p *pass) applyAll(ctx context.Context, tasks []plan.Task) {
 	}
 	run := progress.Start(len(tasks), func() error { return p.noteApplying(ctx) }, func(now progress.Report) error { return p.reportProgress(ctx, now) })
 	defer run.Stop()
-	plan.EachStage(tasks, func(t plan.Task) manifest.Stage { return t.Object.Stage }, func(stage []plan.Task) {
+	plan.EachStage(tasks, func(t plan.Task) manifest.Stage { return t.Object.ID.Stage() }, func(stage []plan.Task) {
 		for _, batch := range apply.Batches(stage) {
 			p.applyBatch(ctx, batch, run)
 		}

@@ -39,7 +39,6 @@ type Object struct {
 	Body     []byte
 	Declares Declarations
 	Rules    Rules
-	Stage    manifest.Stage
 	Secrecy  Secrecy
 	Lifetime Lifetime
 	// Configuration identifies the body and the rules.
@@ -268,11 +267,11 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 	u := obj.Unstructured
 	gvk, namespace := unique.Make(u.GroupVersionKind()).Value(), unique.Make(u.GetNamespace()).Value() // many objects share them
 	d := &Object{
-		ID:    object.Identity{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: u.GetName()},
-		GVK:   gvk,
-		Key:   trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: namespace, Name: u.GetName()},
-		Place: placeOf(obj.Position),
-		Stage: manifest.StageOf(gvk.GroupKind(), mapping.Namespaced), Secrecy: Secrecy{Sensitive: ownership.SensitivityOf(u)}, Declares: Declarations{References: u.GetOwnerReferences()},
+		ID:      object.Identity{GroupKind: gvk.GroupKind(), Namespace: namespace, Name: u.GetName()},
+		GVK:     gvk,
+		Key:     trigger.ObjectKey{Cluster: at, GVR: mapping.GVR, Namespace: namespace, Name: u.GetName()},
+		Place:   placeOf(obj.Position),
+		Secrecy: Secrecy{Sensitive: ownership.SensitivityOf(u)}, Declares: Declarations{References: u.GetOwnerReferences()},
 	}
 	_, d.Declares.SetsBreakGlass = u.GetAnnotations()[v1alpha1.BreakGlassUntilAnnotation]
 	if value, set := u.GetAnnotations()[v1alpha1.ApplyAnnotation]; set {

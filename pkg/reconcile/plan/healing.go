@@ -57,7 +57,7 @@ func (p *Planner) Early(ctx context.Context, t Task) bool {
 	case WhyDrift:
 		return t.Decision.Reverts() && p.Heals(ctx, t.Known)
 	case WhyChanged:
-		return t.Object.Stage != manifest.StageWebhooks && p.reverts(ctx, t.Known)
+		return t.Object.ID.Stage() != manifest.StageWebhooks && p.reverts(ctx, t.Known)
 	}
 	return false
 }

@@ -60,7 +60,7 @@ type Env struct {
 	Index   *trigger.Index
 	Trigger *trigger.Factory
 	Metrics *metrics.Metrics
-	// Obstacles watch the objects that refusals depend on. Optional.
+	// Obstacles watch the objects that refusals depend on.
 	Obstacles *metawatch.Watches
 	// Budget shares the heals of contended objects; Recompute spaces the applies that only
 	// find out digests of this version.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
@@ -131,10 +132,8 @@ func occupying(key trigger.ObjectKey) metawatch.Key {
 
 // Resources that refusals depend on.
 var (
-	namespaces  = corev1.SchemeGroupVersion.WithResource("namespaces")
 	quotas      = corev1.SchemeGroupVersion.WithResource("resourcequotas")
 	limitRanges = corev1.SchemeGroupVersion.WithResource("limitranges")
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	admission   = schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
 )
 
@@ -151,13 +150,13 @@ func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "custom resource definition is terminating"):
-		add(definitions, "", key.GVR.Resource+"."+key.GVR.Group)
+		add(cluster.Definitions, "", key.GVR.Resource+"."+key.GVR.Group)
 	case object.MissingNamespace(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		add(namespaces, "", key.Namespace)
+		add(access.Namespaces, "", key.Namespace)
 	case strings.Contains(text, "exceeded quota: "), strings.Contains(text, "failed quota: "):
 		add(quotas, key.Namespace, "")
 	case strings.Contains(text, "violates PodSecurity"):
-		add(namespaces, "", key.Namespace)
+		add(access.Namespaces, "", key.Namespace)
 	case strings.Contains(text, "admission webhook "), strings.Contains(text, "mutating webhook"): // that which removes the label, for example
 		add(admission.WithResource("validatingwebhookconfigurations"), "", "")
 		add(admission.WithResource("mutatingwebhookconfigurations"), "", "")
@@ -172,7 +171,7 @@ func obstaclesOf(err error, key trigger.ObjectKey) (all []metawatch.Key) {
 	case apierrors.IsForbidden(err) && !strings.Contains(text, " is forbidden: User "): // by an admission plugin, such as that of LimitRanges
 		add(limitRanges, key.Namespace, "")
 	case apierrors.IsInvalid(err) && strings.Contains(key.GVR.Group, "."):
-		add(definitions, "", key.GVR.Resource+"."+key.GVR.Group)
+		add(cluster.Definitions, "", key.GVR.Resource+"."+key.GVR.Group)
 	}
 	return all
 }
@@ -185,9 +184,6 @@ func (p *Planner) evidenceOf(r *Refused) (now evidence) {
 		} else {
 			now.object, now.shown = trigger.EvidenceIn(kept, r.manager)
 		}
-	}
-	if p.Env.Obstacles == nil {
-		return now
 	}
 	now.watched = len(r.obstacles) > 0
 	for _, key := range r.obstacles {
@@ -268,7 +264,7 @@ func (p *Planner) AwaitRefused(client metadata.Interface, more iter.Seq[metawatc
 		}
 	}
 	p.Env.Trigger.AwaitRefused(p.Settings.Claimant.Owner, refused)
-	if p.Env.Obstacles != nil && client != nil {
+	if client != nil {
 		tenant, _, _ := strings.Cut(access.Account(p.VR), "/")
 		p.Env.Obstacles.Sync(p.Settings.Claimant.Owner, tenant, client, maps.Keys(obstacles))
 	}

@@ -54,7 +54,7 @@ func TestAwaitRefusedOnce(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			store, owner := &shown{kept(t, "100", "blue")}, trigger.Owner{Name: name}
-			p := &Planner{Env: &Env{Watches: store, Trigger: factory}, Settings: &Settings{Watched: true}, State: &State{}, Now: time.Now()}
+			p := &Planner{Env: &Env{Watches: store, Trigger: factory, Obstacles: &metawatch.Watches{}}, Settings: &Settings{Watched: true}, State: &State{}, Now: time.Now()}
 			p.Settings.Claimant.Owner = owner
 			o := p.State.Objects.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: key.Namespace, Name: key.Name})
 			o.Await(v1alpha1.ReasonSuspended, "is not applied while spec.suspend is true")
@@ -98,7 +98,7 @@ func TestRests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
-			p := &Planner{Env: &Env{Watches: &shown{}}, Settings: &Settings{Watched: true}, State: &State{}}
+			p := &Planner{Env: &Env{Watches: &shown{}, Obstacles: &metawatch.Watches{}}, Settings: &Settings{Watched: true}, State: &State{}}
 			o := p.State.Objects.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "page"})
 			for _, delay := range tc.attempts {
 				p.Now = begin.Add(delay)
@@ -116,7 +116,7 @@ func TestRests(t *testing.T) {
 // TestDelayEndsWithTheCause: a changed source has the delay of a failing object last. A change of the thing that refused it ends it.
 func TestDelayEndsWithTheCause(t *testing.T) {
 	t.Parallel()
-	p := &Planner{Env: &Env{Watches: &shown{}}, Settings: &Settings{Watched: true}, State: &State{}, Now: time.Now(), Causes: trigger.Causes{All: true}, Scope: Scope{All: true, Sources: true, Retry: true}}
+	p := &Planner{Env: &Env{Watches: &shown{}, Obstacles: &metawatch.Watches{}}, Settings: &Settings{Watched: true}, State: &State{}, Now: time.Now(), Causes: trigger.Causes{All: true}, Scope: Scope{All: true, Sources: true, Retry: true}}
 	o := p.State.Objects.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "page"})
 	p.NoteRefusedRemoval(o, trigger.ObjectKey{}, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "page", errors.New(`admission webhook "policy" denied the request`)))
 	o.Fail(v1alpha1.ReasonPruneFailed, "cannot be removed")

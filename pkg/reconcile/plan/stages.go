@@ -38,7 +38,7 @@ func (p *Planner) WebhooksLast(todo Plan) Plan {
 		return todo
 	}
 	todo.Apply = slices.DeleteFunc(todo.Apply, func(t Task) bool {
-		last := t.Object.Stage == manifest.StageWebhooks && t.Why == WhyNew
+		last := t.Object.ID.Stage() == manifest.StageWebhooks && t.Why == WhyNew
 		if last {
 			t.Known.Await(v1alpha1.ReasonProgressing, "is applied after the objects that wait for their CustomResourceDefinition")
 			t.Known.Problem.Until = until

@@ -21,6 +21,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/breakglass"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
+	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
 	"github.com/vidra-operator/vidra/pkg/reconcile/object"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
@@ -89,7 +90,7 @@ func remover(ids ...object.Identity) *Remover {
 			Slot: func(context.Context, trigger.ObjectKey) func(error) { return func(error) {} },
 		},
 		kinds: &access.Mappings{},
-		Plan:  &plan.Planner{Env: &plan.Env{Watches: watched{synced: true}}, Settings: settings, State: &plan.State{}, VR: vr, Now: now},
+		Plan:  &plan.Planner{Env: &plan.Env{Watches: watched{synced: true}, Obstacles: &metawatch.Watches{}}, Settings: settings, State: &plan.State{}, VR: vr, Now: now},
 	}
 	a.Applier.Trigger = trigger.NewFactory(a.Applier.Index)
 	for _, id := range ids {

@@ -1,7 +1,6 @@
 package wanted
 
 import (
-	"github.com/vidra-operator/vidra/pkg/manifest"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/trigger"
@@ -10,7 +9,7 @@ import (
 // ConfigMap is a ConfigMap of a manifest.
 func ConfigMap(name string) *desired.Object {
 	return &desired.Object{
-		ID: fixture.IDOf(fixture.ConfigMapKind, "shop", name), GVK: fixture.ConfigMapKind, Stage: manifest.StageNamespaced,
+		ID: fixture.IDOf(fixture.ConfigMapKind, "shop", name), GVK: fixture.ConfigMapKind,
 		Key: trigger.ObjectKey{GVR: fixture.ConfigMaps, Namespace: "shop", Name: name}, Body: []byte(name),
 	}
 }
