@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -17,6 +19,10 @@ const (
 	OperatorNamespace = "vidra-system"
 	// OperatorServiceAccount is the ServiceAccount that the operator runs as.
 	OperatorServiceAccount = "vidra-operator"
+
+	// startAttempts is the number of starts of an operator, each with other ports: another process, or a connection, may take a
+	// free port before the operator listens at it.
+	startAttempts = 3
 )
 
 // OperatorOptions says which operator StartOperator starts, and how.
@@ -70,7 +76,8 @@ type runner interface {
 
 // StartOperator starts an operator with the rights of its ServiceAccount and
 // returns when /readyz says 200. When it ends before, or takes too long, the
-// error holds the end of its log and nothing is left running.
+// error holds the end of its log and nothing is left running. An operator whose port another process
+// has taken meanwhile is started again with other ports.
 //
 // If the Env is connected to a cluster, the operator runs there: as the Deployment that is
 // installed, or with Args, Env or another account as a Deployment like that one.
@@ -87,14 +94,19 @@ func (e *Env) StartOperator(ctx context.Context, o OperatorOptions) (*Operator, 
 	if err != nil {
 		return nil, err
 	}
-	op, err := e.launch(o, kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	if err := waitOK(ctx, http.DefaultClient, op.HealthURL+"/readyz", o.ReadyTimeout, op.Done()); err != nil {
+	for attempt := 1; ; attempt++ {
+		op, err := e.launch(o, kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		if err = waitOK(ctx, http.DefaultClient, op.HealthURL+"/readyz", o.ReadyTimeout, op.Done()); err == nil {
+			return op, nil
+		}
+		if attempt < startAttempts && !op.running() && strings.Contains(op.runner.tail(), syscall.EADDRINUSE.Error()) {
+			continue
+		}
 		return nil, errors.Join(fmt.Errorf("starting %s: %w; %s", o.Binary, err, op.runner.tail()), op.Kill())
 	}
-	return op, nil
 }
 
 // kubeconfigOf makes the kubeconfig of an operator.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,10 +21,13 @@ import (
 // of which sort.
 const pretendEnv = "VIDRA_TESTENV_PRETEND"
 
+// firstStartEnv names the folder that the first start of a pretended operator makes.
+const firstStartEnv = "VIDRA_TESTENV_FIRST_START"
+
 // pretendOperator takes the flags that StartOperator passes, serves its health
 // address and ends when SIGTERM arrives: with code 0 when it is "good", not at
 // all when it is "stubborn", and with code 66 when it is "racy". An operator
-// that is "broken" ends at once, one that is "never-ready" answers 503.
+// that is "broken" ends at once, one that is "never-ready" answers 503, and one that is "late" finds its health address taken at its first start.
 func pretendOperator() {
 	sort := os.Getenv(pretendEnv)
 	fmt.Println("pretending to be", sort, os.Args[1:])
@@ -36,6 +41,14 @@ func pretendOperator() {
 	health := fs.String("health-probe-bind-address", "", "")
 	_ = fs.Parse(os.Args[1:])
 
+	if first := os.Getenv(firstStartEnv); sort == "late" && os.Mkdir(first, 0o700) == nil {
+		for range 2 { // the second one fails
+			if _, err := net.Listen("tcp", *health); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+		}
+	}
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
 	go func() {
@@ -150,6 +163,17 @@ func TestOperatorThatDoesNotStart(t *testing.T) {
 			require.Less(t, time.Since(start), 15*time.Second)
 		})
 	}
+}
+
+// TestOperatorWithATakenPort: another process takes the port of an operator before its start, which is repeated with other ports.
+func TestOperatorWithATakenPort(t *testing.T) {
+	o := pretended("late")
+	first := filepath.Join(t.TempDir(), "first")
+	o.Env = append(o.Env, firstStartEnv+"="+first)
+	op, err := env.StartOperator(t.Context(), o)
+	require.NoError(t, err)
+	require.DirExists(t, first)
+	require.NoError(t, op.Stop(10*time.Second))
 }
 
 func TestOperatorWithoutServiceAccount(t *testing.T) {
