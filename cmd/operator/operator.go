@@ -63,6 +63,7 @@ func run(ctx context.Context, o options, logs *logging) error {
 		return fmt.Errorf("find a cluster: %w: run in a Pod, or give --kubeconfig", err)
 	}
 	nameRequests(restConfig)
+	restConfig.Wrap(cluster.WithoutCredentials)
 	if err := o.readFirstOperator(ctx, restConfig, log.Log.WithName("config")); err != nil {
 		return err
 	}

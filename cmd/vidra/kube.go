@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/vidra-operator/vidra/pkg/cluster"
 	"github.com/vidra-operator/vidra/pkg/insight"
 	"github.com/vidra-operator/vidra/pkg/writes"
 )
@@ -32,6 +33,7 @@ func (k *kube) config() (*rest.Config, error) {
 	switch {
 	case err == nil:
 		config.QPS, config.Burst = -1, 0 // the API server limits, not we
+		config.Wrap(cluster.WithoutCredentials)
 		return config, nil
 	case *k.KubeConfig != "":
 		return nil, fmt.Errorf("--kubeconfig %s: %w", *k.KubeConfig, err)

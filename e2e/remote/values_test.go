@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/faultproxy"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -88,6 +90,31 @@ func TestRemoteValuesStay(t *testing.T) {
 			t.Errorf("%q was shown: %s", value, answers.String()[max(0, at-200):at+40])
 		}
 	}
+}
+
+// TestRepeatedTokenStays: a proxy before the other cluster repeats the token of the kubeconfig in a refusal. It is in no status, Event, answer of the command
+// line or line of the log.
+func TestRepeatedTokenStays(t *testing.T) {
+	t.Parallel()
+	const marker = "hunter2.0123456789/abcdef"
+	vidra := newCLI(t)
+	d, proxy := newDestination(t)
+	d.config.BearerToken = marker // beside the certificate of the proxy
+	setKubeconfig(t, d.name, kubeconfig(t, d.config))
+	patches := func(r faultproxy.Request) bool { return r.Verb == "patch" && r.Resource == "configmaps" }
+	rule := proxy.Inject(faultproxy.Match{Where: patches}, faultproxy.Text(http.StatusInternalServerError, "no route for Authorization: Bearer "+marker))
+	v := newVidraResource(t, d.url(), d.name, greeting("page", "hello"))
+	refused := awaitNotReady(t, d.name, v1alpha1.ReasonApplyFailed, "Authorization: Bearer ***")
+	event := awaitEvent(t, v, corev1.EventTypeWarning, "ApplyFailed", "", "Authorization: Bearer ***")
+	var answers strings.Builder
+	fmt.Fprint(&answers, refused.Status, event.Note, operatorLog(t))
+	for _, args := range [][]string{{"status", d.name, "-o", "yaml"}, {"diff", d.name}, {"forecast", d.name, "-o", "json"}, {"events", d.name, "-o", "json"}, {"why", "configmap/page", "-n", d.name}} {
+		out, said, _ := vidra(t, here.KubeconfigPath, args...)
+		answers.WriteString(out + said)
+	}
+	require.NotContains(t, answers.String(), hidden)
+	rule.Remove()
+	awaitReady(t, d.name)
 }
 
 // quoteRefusals has the other cluster refuse the objects of a namespace whose password ends in bad, with the password in the message.

@@ -63,6 +63,7 @@ func (r *remote) transportFor(a *access) (http.RoundTripper, error) {
 		return nil, err
 	}
 	config.UserAgent = r.requests.userAgent
+	config.Wrap(WithoutCredentials)
 	if r.requests.wrap != nil {
 		config.Wrap(r.requests.wrap)
 	}

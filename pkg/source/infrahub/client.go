@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
 const (
@@ -325,7 +326,7 @@ func (c *Client) login(ctx context.Context, refused string) (string, error) {
 	case c.logins <- struct{}{}:
 		defer func() { <-c.logins }()
 	case <-ctx.Done():
-		return "", transportError("login", c.base, ctx.Err())
+		return "", transportError("login", c.base, ctx.Err(), c.redact)
 	}
 	c.mu.Lock()
 	token := c.token
@@ -368,12 +369,12 @@ func (c *Client) send(ctx context.Context, r request, token string) (body []byte
 	to.RawQuery = r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, to.String(), bytes.NewReader(r.body))
 	if err != nil {
-		return nil, "", transportError(r.what, c.base, err)
+		return nil, "", transportError(r.what, c.base, err, c.redact)
 	}
 	c.setHeaders(req, r, token)
 	response, err := c.http.Do(req)
 	if err != nil {
-		return nil, "", transportError(r.what, c.base, err)
+		return nil, "", transportError(r.what, c.base, err, c.redact)
 	}
 	defer func() { _ = response.Body.Close() }() // it is read, or not needed
 	limit := r.limit
@@ -385,7 +386,7 @@ func (c *Client) send(ctx context.Context, r request, token string) (body []byte
 	case response.StatusCode != http.StatusOK:
 		return nil, "", statusError(r.what, c.base, response, body, time.Now(), c.redact)
 	case err != nil && ctx.Err() != nil:
-		return nil, "", transportError(r.what, c.base, ctx.Err())
+		return nil, "", transportError(r.what, c.base, ctx.Err(), c.redact)
 	case err != nil:
 		return nil, "", invalid(r.what, c.base, "the answer ends early: see the server and the proxies before it")
 	case int64(len(body)) > limit:
@@ -441,10 +442,5 @@ func (c *Client) redact(text string) string {
 	c.mu.Lock()
 	token := c.token
 	c.mu.Unlock()
-	for _, secret := range []string{token, c.options.Credentials.Token, c.options.Credentials.Password} {
-		if len(secret) > 2 {
-			text = strings.ReplaceAll(text, secret, "***")
-		}
-	}
-	return text
+	return display.NewCredentials(token, c.options.Credentials.Token, c.options.Credentials.Password).Withhold(text)
 }

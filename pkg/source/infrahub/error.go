@@ -49,8 +49,8 @@ const (
 	maxRetryAfter = time.Hour
 )
 
-// transportError is the error of a request without an answer.
-func transportError(what string, base *url.URL, err error) *Error {
+// transportError is the error of a request without an answer. redact removes credentials from its text, which may quote a malformed answer.
+func transportError(what string, base *url.URL, err error, redact func(string) string) *Error {
 	advice := "check spec.source.infrahubAPIURL, the server and the network"
 	var timeout interface{ Timeout() bool }
 	text := err.Error()
@@ -69,7 +69,7 @@ func transportError(what string, base *url.URL, err error) *Error {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		text, advice = "it did not answer in time", "check the load of the server and the network"
 	}
-	return &Error{Reason: v1alpha1.SyncReasonUnreachable, Message: fmt.Sprintf("%s at %s failed: %s: %s", what, origin(base), display.Truncate(display.ErrorText(text), maxDetail), advice)}
+	return &Error{Reason: v1alpha1.SyncReasonUnreachable, Message: fmt.Sprintf("%s at %s failed: %s: %s", what, origin(base), display.Truncate(redact(display.ErrorText(text)), maxDetail), advice)}
 }
 
 // statusError is the error of an answer other than 200. redact removes credentials from the text of the server.

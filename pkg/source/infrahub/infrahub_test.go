@@ -1,6 +1,7 @@
 package infrahub
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -73,6 +74,8 @@ func TestRepeatedCredentials(t *testing.T) {
 		"Cut":   {"hunter2hunter2", `{"errors":[{"message":"` + strings.Repeat("x", maxDetail-len("hunter2")-5) + ` hunter2hunter2 is no password"}]}`, 200},
 		"Text":  {"hunter2hunter2", `{"errors":"` + strings.Repeat("x", maxDetail-len("hunter2")-4) + `hunter2hunter2 is no password"}`, 400},
 		"Space": {"hunter2  hunter2", `{"errors":[{"message":"no hunter2  hunter2"}]}`, 500},
+		"JSON":  {`hunter2"<h`, `{"errors":[{"message":"no {\"username\":\"u\",\"password\":\"hunter2\\\"\\u003ch\"}"}]}`, 400},
+		"Basic": {"hunter2hunter2", `{"errors":[{"message":"no Basic ` + base64.StdEncoding.EncodeToString([]byte("u:hunter2hunter2")) + `"}]}`, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,8 +92,31 @@ func TestRepeatedCredentials(t *testing.T) {
 			_, err = c.Artifacts(t.Context(), Query{Name: "q"})
 			require.Error(t, err)
 			require.NotContains(t, err.Error(), "hunter2")
+			require.NotContains(t, err.Error(), base64.StdEncoding.EncodeToString([]byte("u:hunter2hunter2"))[:12])
 		})
 	}
+}
+
+// TestRepeatedHeader: net/http quotes the line of a server that repeats the header of the request, with the credentials.
+func TestRepeatedHeader(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close() //nolint:errcheck // the test is over
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nX-INFRAHUB-KEY hunter2hunter2\r\n\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	c, err := New(Options{URL: "http://" + listener.Addr().String(), Credentials: Credentials{Token: "hunter2hunter2"}})
+	require.NoError(t, err)
+	_, err = c.Artifacts(t.Context(), Query{Name: "q"})
+	require.ErrorContains(t, err, "X-INFRAHUB-KEY ***")
+	require.NotContains(t, err.Error(), "hunter2")
 }
 
 // FuzzParsePage: no answer ends the program, and a list has as many artifacts as the answer.
@@ -357,7 +383,7 @@ func TestRepeatedTransportErrors(t *testing.T) {
 	failure := func(port int) string {
 		local, remote := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: port}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 443}
 		err := &net.OpError{Op: "read", Net: "tcp", Source: local, Addr: remote, Err: syscall.ECONNRESET}
-		return transportError("query", &url.URL{Scheme: "https", Host: "infrahub"}, &url.Error{Op: "Post", URL: "https://infrahub", Err: err}).Message
+		return transportError("query", &url.URL{Scheme: "https", Host: "infrahub"}, &url.Error{Op: "Post", URL: "https://infrahub", Err: err}, strings.TrimSpace).Message
 	}
 	require.Equal(t, failure(41000), failure(41001))
 }
