@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bufio"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -74,6 +75,7 @@ func TestRepeatedCredentials(t *testing.T) {
 func TestMalformedAnswer(t *testing.T) {
 	t.Parallel()
 	echo := listen(t, func(conn net.Conn) {
+		_, _ = http.ReadRequest(bufio.NewReader(conn))
 		_, _ = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nAuthorization Bearer "+confidential+"\r\n\r\n")
 		_, _ = io.Copy(io.Discard, conn)
 	})

@@ -1,6 +1,7 @@
 package infrahub
 
 import (
+	"bufio"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -108,6 +109,7 @@ func TestRepeatedHeader(t *testing.T) {
 			if err != nil {
 				return
 			}
+			_, _ = http.ReadRequest(bufio.NewReader(conn))
 			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nX-INFRAHUB-KEY hunter2hunter2\r\n\r\n"))
 			_ = conn.Close()
 		}
