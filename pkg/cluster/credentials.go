@@ -5,30 +5,44 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/vidra-operator/vidra/pkg/internal/display"
 )
 
-// WithoutCredentials returns a transport whose refusals and warnings do not repeat the credentials of a request, as an API server or a proxy before it
-// may do: statuses, Events, the log and commands quote them. It is a rest.Config's WrapTransport, which gets the requests with their credentials.
-func WithoutCredentials(next http.RoundTripper) http.RoundTripper { return credentialsTransport{next} }
+// WithoutCredentials returns a transport that withholds the credentials of a request from refusals, warnings and errors: an API server, or a proxy before it,
+// may repeat a request, and statuses, Events, the log and commands quote its answer. It is a rest.Config's WrapTransport, which gets the requests with their
+// credentials.
+func WithoutCredentials(next http.RoundTripper) http.RoundTripper {
+	return &credentialsTransport{next: next}
+}
 
-type credentialsTransport struct{ next http.RoundTripper }
+type credentialsTransport struct {
+	next http.RoundTripper
+	// last are the credentials of the last answer with any: many requests have the same ones.
+	last atomic.Pointer[requestCredentials]
+}
+
+// requestCredentials are the credentials in the header Authorization of a request.
+type requestCredentials struct {
+	header      string
+	credentials display.Credentials
+}
 
 // WrappedRoundTripper returns the transport below. It implements net.RoundTripperWrapper.
-func (t credentialsTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t *credentialsTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
-func (t credentialsTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *credentialsTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
 	if err != nil {
-		return response, withoutCredentials(err, credentialsIn(r))
+		return response, withoutCredentials(err, t.credentialsIn(r))
 	}
 	warnings, refused := response.Header.Values("Warning"), response.StatusCode >= http.StatusMultipleChoices
 	if len(warnings) == 0 && !refused {
 		return response, nil
 	}
-	credentials := credentialsIn(r)
+	credentials := t.credentialsIn(r)
 	for i, warning := range warnings {
 		warnings[i] = credentials.Withhold(warning)
 	}
@@ -43,28 +57,26 @@ func (t credentialsTransport) RoundTrip(r *http.Request) (*http.Response, error)
 // withoutCredentials returns an error without credentials. net/http quotes an answer that it does not understand.
 func withoutCredentials(err error, credentials display.Credentials) error {
 	if text := credentials.Withhold(err.Error()); text != err.Error() {
-		return &withheldError{error: err, text: text}
+		return display.WithText(err, text)
 	}
 	return err
 }
 
-// withheldError is an error with another text.
-type withheldError struct {
-	error
-	text string
-}
-
-func (e *withheldError) Error() string { return e.text }
-
 // credentialsIn returns the credentials in the header of a request.
-func credentialsIn(r *http.Request) display.Credentials {
-	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+func (t *credentialsTransport) credentialsIn(r *http.Request) display.Credentials {
+	header := r.Header.Get("Authorization")
+	if last := t.last.Load(); last != nil && last.header == header {
+		return last.credentials
+	}
+	scheme, value, _ := strings.Cut(header, " ")
 	all := []string{value}
 	if login, err := base64.StdEncoding.DecodeString(value); err == nil && strings.EqualFold(scheme, "Basic") {
 		_, password, _ := strings.Cut(string(login), ":")
 		all = append(all, password)
 	}
-	return display.NewCredentials(all...)
+	found := &requestCredentials{header: header, credentials: display.NewCredentials(all...)}
+	t.last.Store(found)
+	return found.credentials
 }
 
 // withheldBody is a body without credentials.

@@ -49,8 +49,8 @@ type ownerState struct {
 	plan plan.State
 	// lane orders the work on the VidraResource.
 	lane lane
-	// outdated reports that the state is to be made anew, from the cache, and restored that etcd was restored from a backup.
-	outdated, restored bool
+	// remake is the reason to make the state anew.
+	remake remakeState
 	// attempt is the reconcile that runs, or ran last.
 	attempt attempt
 	// manifest is the manifest whose objects plan has, read are the last attempts to read it, and revision has its revisions.
@@ -67,6 +67,12 @@ type ownerState struct {
 	writes status.Writes
 	// soon spaces the early attempts after new and deleted obstacles.
 	soon flowcontrol.PassiveRateLimiter
+}
+
+// remakeState is the reason to make a state anew.
+type remakeState struct {
+	// outdated reports that it is to be made anew, from the cache, and restored that etcd was restored from a backup.
+	outdated, restored bool
 }
 
 // attempt is one reconcile of a VidraResource.
@@ -131,7 +137,7 @@ func finalized(vr *v1alpha1.VidraResource) bool {
 
 // isOf reports whether the state belongs to a VidraResource. The lock of all states must be held, or the VidraResource be reconciled.
 func (s *ownerState) isOf(vr *v1alpha1.VidraResource) bool {
-	return s.plan.UID == vr.UID && !s.outdated
+	return s.plan.UID == vr.UID && !s.remake.outdated
 }
 
 // inherit adopts the unreported results of a former state, and its knowledge about the inventory, the finalizer and the deletion.
@@ -141,7 +147,7 @@ func (s *ownerState) inherit(old *ownerState) {
 	s.inventory.justHeld, s.deletion = old.inventory.justHeld, old.deletion
 	old.plan.DropFoundAgain()
 	s.plan.Reports.Events, s.plan.Reports.Unreported, s.plan.Schedule.Flush = old.plan.Reports.Events, old.plan.Reports.Unreported, old.plan.Schedule.Flush
-	if !old.restored {
+	if !old.remake.restored {
 		return
 	}
 	for _, o := range old.plan.Objects.Inventory() { // the status of the backup lacks later objects of other clusters
@@ -156,7 +162,7 @@ func (s *ownerState) inherit(old *ownerState) {
 // ownerStates has the states of all VidraResources, and the reconciles and heals that work on them. The zero value is ready. It is safe for
 // concurrent use.
 type ownerStates struct {
-	// mu guards all and ended, and outdated and restored of each state.
+	// mu guards all and ended, and remake of each state.
 	mu  sync.Mutex
 	all map[trigger.Owner]*ownerState
 	// ended reports that no reconcile begins any more; running are those that run. None is
@@ -242,7 +248,7 @@ func (s *ownerStates) restart(owner trigger.Owner, restored bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if is := s.all[owner]; is != nil {
-		is.outdated, is.restored = true, is.restored || restored
+		is.remake.outdated, is.remake.restored = true, is.remake.restored || restored
 	}
 }
 

@@ -93,6 +93,17 @@ var (
 	wholeAnswer = regexp.MustCompile(`(?s)(Object '(?:Kind|apiVersion)' is missing in) '.*'`)
 )
 
+// WithText returns an error with another text, and err as its cause.
+func WithText(err error, text string) error { return &withText{error: err, text: text} }
+
+type withText struct {
+	error
+	text string
+}
+
+func (w *withText) Error() string { return w.text }
+func (w *withText) Unwrap() error { return w.error }
+
 // ErrorText returns the text of an error as it is shown. It removes the local end of a connection, and the number of its stream: they differ each time, and
 // repeated errors have equal texts. It removes an answer of an API server that the text quotes as a whole, as the answer may be a Secret, or a list of Secrets.
 func ErrorText(text string) string {

@@ -206,7 +206,7 @@ func WithoutValues(err error, known ownership.Disclosure) error {
 	if err == nil {
 		return nil
 	}
-	return &withoutValues{text: Message(err, known), error: err}
+	return display.WithText(err, Message(err, known))
 }
 
 // DisclosureOf decides about values in the errors of requests about a VidraResource: a policy may quote its manifest.
@@ -216,15 +216,6 @@ func DisclosureOf(vr *v1alpha1.VidraResource) ownership.Disclosure {
 	manifest.SetAnnotations(vr.Annotations)
 	return ownership.Disclose(false, ownership.SensitivityOf(manifest), false)
 }
-
-// withoutValues is an error with another text.
-type withoutValues struct {
-	error
-	text string
-}
-
-func (w *withoutValues) Error() string { return w.text }
-func (w *withoutValues) Unwrap() error { return w.error }
 
 // Message is the text of an error. The API server quotes values in its errors, in
 // full: long ones are shortened, and values of a sensitive object and of environment variables are left out. That a
