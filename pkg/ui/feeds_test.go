@@ -52,9 +52,11 @@ func TestFeedAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var may atomic.Bool
 		s, client := fakeServer()
+		forbidden := apierrors.NewForbidden(v1alpha1.Resource.GroupResource(), "", errors.New("no right"))
+		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, apiruntime.Object, error) { return !may.Load(), nil, forbidden })
 		client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 			if !may.Load() {
-				return true, nil, apierrors.NewForbidden(v1alpha1.Resource.GroupResource(), "", errors.New("no right"))
+				return true, nil, forbidden
 			}
 			initial := action.(clienttesting.WatchActionImpl).ListOptions.SendInitialEvents != nil
 			return initial, nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil) // the fake client lists
