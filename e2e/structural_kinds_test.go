@@ -339,6 +339,26 @@ var structuralCustom = map[string]map[string]structuralEdit{
 			ops:     `[{"op":"replace","path":"/spec/anything/text","value":{"a":{"b":1}}}]`,
 			removed: []string{`spec.anything.text`},
 		},
+		"key to an empty map": {
+			reason:  "an apply that removes the last field leaves null in the place of the map",
+			ops:     `[{"op":"remove","path":"/spec/whole"},{"op":"add","path":"/spec/none/color","value":"red"}]`,
+			removed: []string{`spec.whole`}, added: []string{`spec.none.color`},
+		},
+		"key to an empty map that may be null": {
+			reason:  "null is another value",
+			ops:     `[{"op":"remove","path":"/spec/whole"},{"op":"add","path":"/spec/nullable/color","value":"red"}]`,
+			removed: []string{`spec.whole`}, added: []string{`spec.nullable.color`},
+		},
+		"key to an empty map in an item": {
+			reason:  "by the place of the item",
+			ops:     `[{"op":"remove","path":"/spec/parts/1/size"},{"op":"add","path":"/spec/parts/1/none/color","value":"red"}]`,
+			removed: []string{`spec.parts[name="b"].size`}, added: []string{`spec.parts[name="b"].none.color`},
+		},
+		"items to empty lists": {
+			reason:  "an apply that removes the last item leaves null in the place of the list",
+			ops:     `[{"op":"remove","path":"/spec/whole"},{"op":"add","path":"/spec/unnamed/-","value":"red"},{"op":"add","path":"/spec/unkeyed/-","value":{"name":"a"}}]`,
+			removed: []string{`spec.whole`}, added: []string{`spec.unnamed[="red"]`, `spec.unkeyed[name="a"]`},
+		},
 		"all replaced": {
 			reason:  "nothing of the spec is left",
 			ops:     `[{"op":"replace","path":"/spec","value":{"parts":[{"name":"z"}],"tags":["blue"],"options":{"shape":"round"},"anything":{"other":[{"name":"a"}]}}}]`,

@@ -217,7 +217,7 @@ apiVersion: <group>/v1
 kind: Gizmo
 metadata: {name: <name>}
 spec:
-  parts: [{name: a, size: 1, tags: [red, green]}, {name: b, size: 2, screws: [{id: 1, length: 5}, {id: 2, length: 6}]}]
+  parts: [{name: a, size: 1, tags: [red, green]}, {name: b, size: 2, none: {}, screws: [{id: 1, length: 5}, {id: 2, length: 6}]}]
   ports: [{port: 80, protocol: TCP, note: web}, {port: 53, protocol: UDP}]
   slots: [{row: top, column: 2, note: web}, {row: top, column: 3}]
   tags: [red, green]
@@ -225,6 +225,10 @@ spec:
   steps: [first, second]
   whole: {a: "1", b: "2"}
   options: {color: red, size: big}
+  none: {}
+  nullable: {}
+  unnamed: []
+  unkeyed: []
   source: {git: {url: "https://example.com"}}
   anything: {deep: {x: 1, inner: {z: 2}}, list: [1, 2], text: hello}
 `,
@@ -265,6 +269,7 @@ spec:
                     size: {type: integer}
                     color: {type: string, default: red}
                     tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+                    none: {type: object, additionalProperties: {type: string}}
                     screws:
                       type: array
                       x-kubernetes-list-type: map
@@ -293,6 +298,10 @@ spec:
               steps: {type: array, x-kubernetes-list-type: atomic, items: {type: string}}
               whole: {type: object, x-kubernetes-map-type: atomic, additionalProperties: {type: string}}
               options: {type: object, additionalProperties: {type: string}}
+              none: {type: object, additionalProperties: {type: string}}
+              nullable: {type: object, nullable: true, additionalProperties: {type: string}}
+              unnamed: {type: array, x-kubernetes-list-type: set, items: {type: string}}
+              unkeyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}}}}
               source:
                 type: object
                 properties:

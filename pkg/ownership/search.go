@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,8 @@ type search struct {
 	lost    []Change
 	// walker names the authors of changes, among the owners at the time of the edit, and writes their paths.
 	walker walker
+	// former are the paths that existed before the edit, as far as managedFields show it; nil until they are needed.
+	former sets.Set[pathHash]
 }
 
 // managersOfEdit are the managers of an object that was edited.
@@ -74,6 +77,8 @@ type root struct {
 	entry *entry
 	// below are the parents of path below which additions count.
 	below *counting
+	// alone reports that the configuration has nothing beside it: its map or list is empty there, or absent.
+	alone bool
 }
 
 // counting are parents below which additions count: one, and those above it.
@@ -201,12 +206,42 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 			t, k := s.collect(e, sub)
 			took, left = took+t, left+k
 		}
-		if took > 0 && left == 0 && !sub.configured {
-			s.roots = append(s.roots[:roots], root{path: sub.path, value: value, entry: e, below: counts})
+		if took > 0 && left == 0 && !sub.configured && (at.set.Members.Has(element) || !s.existed(sub.path.hash)) {
+			s.roots = append(s.roots[:roots], root{path: sub.path, value: value, entry: e, below: counts, alone: !at.configured || isEmpty(at.conf.live)})
 		}
 		taken, kept = taken+took, kept+left
 	}
 	return taken, kept
+}
+
+// existed reports whether a path existed before the edit, by the paths at or below it: those of Before, and all of the entries that did not come with the edit.
+func (s *search) existed(path pathHash) bool {
+	if s.former == nil {
+		s.former = sets.Set[pathHash]{}
+		for _, e := range s.managers.entries {
+			if !e.ours {
+				s.addFormer(e.all(), 0, !slices.Contains(s.managers.editors, e))
+			}
+		}
+	}
+	return s.former.Has(path)
+}
+
+// addFormer adds the former paths of a part of an entry, with the paths above them. whole reports that all of the entry is former.
+func (s *search) addFormer(set *fieldpath.Set, path pathHash, whole bool) (found bool) {
+	for _, element := range elements(set) {
+		key, err := fieldpath.SerializePathElement(element)
+		if err != nil {
+			continue
+		}
+		at := path.child(key)
+		below := s.addFormer(set.WithPrefix(element), at, whole)
+		if below || set.Members.Has(element) && (whole || s.undo.Before.has(at.short())) {
+			s.former.Insert(at)
+			found = true
+		}
+	}
+	return found
 }
 
 // collectBelow takes the paths of others below the roots.
@@ -245,7 +280,7 @@ func (e *entry) takeBelow(set, roots *fieldpath.Set, path *step) {
 
 // addition is the result of the search.
 func (s *search) addition() Addition {
-	a := Addition{Lost: s.lost, Patch: patchOf(s.managers.entries, s.undo.Manager, s.live.GetAPIVersion())}
+	a := Addition{Lost: s.lost, Patch: patchOf(s.managers.entries, s.undo.Manager, s.live.GetAPIVersion()), Empty: s.emptied()}
 	for _, e := range s.managers.editors {
 		if e.wrote {
 			a.authors = append(a.authors, e)
@@ -261,6 +296,65 @@ func (s *search) addition() Addition {
 		a.Changes, a.paths = append(a.Changes, c), append(a.paths, r.path)
 	}
 	return a
+}
+
+// emptied returns the JSON patch that empties the maps and lists which hold additions alone, and in which the apply restores nothing. The apply
+// would leave null in their place: it removes the last field or item of a map or list together with its value (RemoveItems of structured-merge-diff).
+func (s *search) emptied() []PatchOp {
+	alone := newBuilt()
+	for _, r := range s.roots {
+		if r.alone {
+			alone.insert(r.path)
+		}
+	}
+	if alone.set.Empty() {
+		return nil
+	}
+	var kept []*fieldpath.Set
+	for _, e := range s.managers.entries {
+		switch {
+		case e.ours:
+		case e.taken == nil:
+			kept = append(kept, e.all())
+		default:
+			kept = append(kept, e.all().Difference(e.taken.set))
+		}
+	}
+	left, _ := withoutContents(s.live.Object, alone.set, unionOf(kept)).(map[string]any)
+	operations := replacing(s.live.Object, left)
+	if len(operations) == 0 {
+		return nil
+	}
+	return append([]PatchOp{{"test", "/metadata/resourceVersion", s.live.GetResourceVersion()}}, operations...)
+}
+
+// withoutContents returns a value with empty maps and lists in place of those that hold nothing but the paths of a set. kept are the paths that stay.
+func withoutContents(live any, alone, kept *fieldpath.Set) any {
+	switch live := live.(type) {
+	case map[string]any:
+		if alone.Members.Size() == len(live) && kept.Empty() {
+			return map[string]any{}
+		}
+		left := maps.Clone(live)
+		for element := range alone.Children.All() {
+			if element.FieldName != nil {
+				left[*element.FieldName] = withoutContents(live[*element.FieldName], alone.WithPrefix(element), kept.WithPrefix(element))
+			}
+		}
+		return left
+	case []any:
+		if alone.Members.Size() == len(live) && kept.Empty() {
+			return []any{}
+		}
+		left, list := slices.Clone(live), node{live: live}
+		for element := range alone.Children.All() {
+			if i, found := list.place(live, element); found {
+				left[i] = withoutContents(live[i], alone.WithPrefix(element), kept.WithPrefix(element))
+			}
+		}
+		return left
+	}
+	return live
 }
 
 // change returns a Change of the object. The owner of a field that exists is the manager that

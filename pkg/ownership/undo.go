@@ -70,6 +70,9 @@ type Addition struct {
 	// removes them. It fails exactly if one of the entries that it changes has changed meanwhile. Empty
 	// without additions.
 	Patch []PatchOp
+	// Empty is a JSON patch of the values, to be sent together with Patch. It empties the maps and lists that hold nothing but additions and that the
+	// manifest, or another field manager, has without content: an apply would leave null in their place. It fails if the object has changed meanwhile.
+	Empty []PatchOp
 	// Lost are the fields and list items of Manager that another manager removed or changed,
 	// with the values of Configuration. It is there only if another manager may have added
 	// something.
@@ -83,7 +86,7 @@ type Addition struct {
 // And returns two parts of the additions of an edit, if the first one was insufficient.
 func (a Addition) And(b Addition) Addition {
 	return Addition{
-		Changes: append(slices.Clip(a.Changes), b.Changes...), Patch: b.Patch,
+		Changes: append(slices.Clip(a.Changes), b.Changes...), Patch: b.Patch, Empty: b.Empty,
 		Lost: a.Lost, authors: append(slices.Clip(a.authors), b.authors...), paths: append(slices.Clip(a.paths), b.paths...),
 	}
 }

@@ -280,6 +280,21 @@ func TestAdded(t *testing.T) {
 			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:n":{".":{},"f:m":{"f:a":{},"f:b":{}}}}}`)},
 			change:  beforeHad(`{"f:data":{"f:n":{".":{},"f:m":{"f:a":{}}}}}`), want: []string{"data.n.m.b"},
 		},
+		"PartOfAMapOfAnother": {
+			reason: "A map of another manager stays, with its other fields.", configuration: `"data":{"a":"1"}`, found: `"data":{"m":{"a":1,"b":2}}`,
+			managed: []string{
+				ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("someone", `{"f:data":{"f:m":{".":{},"f:a":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:m":{"f:b":{}}}}`),
+			},
+			change: beforeHad(`{"f:data":{"f:m":{".":{},"f:a":{}}}}`), want: []string{"data.m.b"},
+		},
+		"PartOfAnAppliedMap": {
+			reason: "Of a map that was applied, managedFields have the fields alone.", configuration: `"data":{"a":"1"}`, found: `"data":{"m":{"a":1,"b":2}}`,
+			managed: []string{
+				ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), managed("someone", "Apply", "2026-01-02T03:05:00Z", `{"f:data":{"f:m":{"f:a":{}}}}`),
+				theirs("kubectl-edit", `{"f:data":{"f:m":{"f:b":{}}}}`),
+			},
+			change: beforeHad(`{"f:data":{"f:m":{"f:a":{}}}}`), want: []string{"data.m.b"},
+		},
 		"PartOfAMapOfAnotherVersion": {
 			reason: "A path that the object lacks keeps the map as well.", configuration: `"data":{"a":"1"}`, found: `"data":{"n":{"b":2}}`,
 			managed: []string{ours(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), theirs("kubectl-edit", `{"f:data":{"f:n":{".":{},"f:gone":{},"f:b":{}}}}`)},
@@ -482,6 +497,83 @@ func TestAddedSince(t *testing.T) {
 	live := widget(t, `"spec":{"ports":[{"port":80,"protocol":"TCP"},{"port":81,"protocol":"TCP"}]}`, ours(`{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`),
 		theirs("kubectl-edit", `{"f:spec":{"f:ports":{`+added+`,"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`))
 	require.Equal(t, []string{`spec.ports[port=81,protocol="TCP"]`}, pathsIn(undoOf(t, `"spec":{"ports":[{"port":80}]}`).Added(found, live).Changes))
+}
+
+// TestEmpty: a map or list that an edit filled, and that is empty in the manifest or belongs to another manager, is emptied with the reclaim, and others keep
+// what they had in it.
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	const nothing = `{"f:metadata":{"f:labels":{"f:x":{}}}}`
+	cases := map[string]struct {
+		reason, configuration, found string
+		managed                      []string
+		before                       string
+		want                         string
+	}{
+		"Map": {
+			"An apply would leave null.", `"spec":{"a":1,"none":{}}`, `"spec":{"none":{"color":"red"}}`,
+			[]string{ours(`{"f:spec":{"f:none":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:none":{"f:color":{}}}}`)}, `{}`, `{"none":{}}`,
+		},
+		"Set": {
+			"An apply would leave no list.", `"spec":{"a":1,"tags":[]}`, `"spec":{"tags":["x","y"]}`,
+			[]string{ours(nothing), theirs("kubectl-edit", `{"f:spec":{"f:tags":{"v:\"x\"":{},"v:\"y\"":{}}}}`)}, `{}`, `{"tags":[]}`,
+		},
+		"InAnItem": {
+			"A map in an item of a list.", `"spec":{"parts":[{"name":"a","size":1,"none":{}},{"name":"b"}]}`, `"spec":{"parts":[{"name":"b"},{"name":"a","none":{"x":{"y":1}}}]}`,
+			[]string{
+				ours(`{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:none":{}},"k:{\"name\":\"b\"}":{".":{},"f:name":{}}}}}`),
+				theirs("kubectl-edit", `{"f:spec":{"f:parts":{"k:{\"name\":\"a\"}":{"f:none":{"f:x":{".":{},"f:y":{}}}}}}}`),
+			}, `{}`, `{"parts":[{"name":"b"},{"name":"a","none":{}}]}`,
+		},
+		"EmptyMapOfAnother": {
+			"Its owner keeps it.", `"spec":{"a":1}`, `"spec":{"none":{"color":"red"}}`,
+			[]string{ours(nothing), theirs("someone", `{"f:spec":{"f:none":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:none":{"f:color":{}}}}`)},
+			`{"f:spec":{"f:none":{}}}`, `{"none":{}}`,
+		},
+		"FilledBefore": {
+			"A field of before stays, so that the map is not empty after the apply.", `"spec":{"a":1,"none":{}}`, `"spec":{"none":{"color":"red","size":"big"}}`,
+			[]string{ours(`{"f:spec":{"f:none":{}}}`), theirs("someone", `{"f:spec":{"f:none":{"f:size":{}}}}`), theirs("kubectl-edit", `{"f:spec":{"f:none":{"f:color":{}}}}`)},
+			`{"f:spec":{"f:none":{"f:size":{}}}}`, ``,
+		},
+		"FilledByDefault": {
+			"So does an unowned field.", `"spec":{"a":1,"none":{}}`, `"spec":{"none":{"color":"red","size":"big"}}`,
+			[]string{ours(`{"f:spec":{"f:none":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:none":{"f:color":{}}}}`)}, `{}`, ``,
+		},
+		"BelowAnAddition": {
+			"A field of another VidraResource stays, also in an added field.", `"spec":{"a":1,"none":{}}`, `"spec":{"none":{"m":{"x":1,"y":2}}}`,
+			[]string{
+				ours(`{"f:spec":{"f:none":{}}}`), managed("vidra/other", "Apply", "2026-01-02T03:05:00Z", `{"f:spec":{"f:none":{"f:m":{"f:y":{}}}}}`),
+				theirs("kubectl-edit", `{"f:spec":{"f:none":{"f:m":{".":{},"f:x":{}}}}}`),
+			}, `{}`, ``,
+		},
+		"NotEmptyInTheManifest": {
+			"The apply restores something in it.", `"spec":{"m":{"size":1}}`, `"spec":{"m":{"color":"red"}}`,
+			[]string{ours(nothing), theirs("kubectl-edit", `{"f:spec":{"f:m":{"f:color":{}}}}`)}, `{"f:spec":{"f:m":{}}}`, ``,
+		},
+		"New": {
+			"A map that is added goes as a whole.", `"spec":{"a":1,"z":1}`, `"spec":{"m":{"color":"red"},"z":1}`,
+			[]string{ours(`{"f:spec":{"f:z":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:m":{".":{},"f:color":{}}}}`)}, `{}`, ``,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := widget(t, tc.found, tc.managed...)
+			found.SetResourceVersion("5")
+			undo := undoOf(t, tc.configuration)
+			undo.Before, undo.BeforeKnown = Others(widget(t, `"data":{}`, theirs("someone", tc.before)), "vidra/"), true
+			added := undo.Added(found, found)
+			require.NotEmpty(t, added.Patch, tc.reason)
+			if tc.want == "" {
+				require.Empty(t, added.Empty, tc.reason)
+				return
+			}
+			require.Equal(t, PatchOp{"test", "/metadata/resourceVersion", "5"}, added.Empty[0])
+			after, err := json.Marshal(patched(t, found, slices.Concat(added.Patch, added.Empty)).Object["spec"])
+			require.NoError(t, err)
+			require.JSONEq(t, tc.want, string(after), tc.reason)
+		})
+	}
 }
 
 // TestKeepPaths: an ignore rule gets the names that lead to a field, also below the fields of the configuration, and the names above a list.

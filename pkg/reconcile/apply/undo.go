@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,17 +161,29 @@ type reclaimed struct {
 
 // reclaim takes the ownership of the additions that are still there. live is the object as it is known.
 func (p *procedure) reclaim(ctx context.Context, edit ownership.Undo, found, live *unstructured.Unstructured) reclaimed {
+	values := true
 	for try := 1; ; try++ {
 		addition := edit.Added(found, live)
 		if len(addition.Patch) == 0 {
 			return reclaimed{addition: addition, complete: true}
 		}
-		taken, err := p.api.patch(ctx, addition.Patch)
+		operations := addition.Patch
+		if values {
+			operations = slices.Concat(addition.Patch, addition.Empty)
+		}
+		taken, err := p.api.patch(ctx, operations)
 		switch {
 		case err == nil:
 			return reclaimed{addition: addition, live: taken, complete: true}
 		case object.Denied(err), !apierrors.IsInvalid(err) && !apierrors.IsConflict(err):
 			return reclaimed{err: fmt.Errorf("reclaim what was added: %w", err)}
+		case values && len(addition.Empty) > 0 && object.FieldNames(err) != nil:
+			// The object is invalid without the additions: an apply of the fields beside them may be needed before.
+			values, p.refusals = false, p.refusals+1
+			if p.refusals == 1 && len(addition.Lost) > 0 {
+				return reclaimed{addition: addition}
+			}
+			continue
 		case try == maxReclaims:
 			return reclaimed{addition: addition}
 		}
@@ -215,7 +228,8 @@ func (p *procedure) giveUp(ctx context.Context, live, unclaimed *unstructured.Un
 	return errors.Join(err, failure)
 }
 
-// giveBack returns the fields that were reclaimed since previous to other managers.
+// giveBack returns the fields that were reclaimed since previous to other managers. The contents of emptied maps and lists are a part of the edit, and
+// stay away.
 func (p *procedure) giveBack(ctx context.Context, live, previous *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live, err := editManagedFields(ctx, p.api, live, func(live *unstructured.Unstructured) ([]any, bool) {
 		return ownership.RestoreEntries(live, previous, p.known.settings.Claimant.Manager), true
