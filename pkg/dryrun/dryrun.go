@@ -103,14 +103,14 @@ type Configuration struct {
 // object as it is. live is nil if the object is absent.
 func (r *Runner) Configuration(ctx context.Context, o *desired.Object, live *unstructured.Unstructured) (Configuration, error) {
 	all := Configuration{body: o.Body, live: live}
-	if live == nil || o.Rules.Ignored == nil {
+	if live == nil || !o.Rules.Ignored {
 		return all, nil
 	}
 	whole, err := r.Apply(ctx, o, all, true)
 	if err != nil {
 		return all, nil //nolint:nilerr // the apply of the body reports it
 	}
-	_, reduced, err := o.Rules.Ignored.Without(o.Body, live, whole, r.By)
+	_, reduced, err := o.Rules.Exemptions.Without(o.Body, live, whole, r.By)
 	if err != nil {
 		return Configuration{}, err
 	}

@@ -28,7 +28,7 @@ func (a *Applier) alteredIn(ctx context.Context, k known, done *Result) plan.Alt
 	d, live := k.task.Object, done.Applied.Live
 	heals, before := done.Task.Why == plan.WhyDrift, done.Task.Known.Remarks.Altered
 	switch {
-	case d.Rules.Ignored != nil: // not all of it was sent
+	case d.Rules.Ignored: // not all of it was sent
 		return plan.Altered{}
 	case heals && k.expectedKnown && done.Applied.State.Digest == k.expected.Digest:
 		return before

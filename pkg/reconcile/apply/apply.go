@@ -182,7 +182,7 @@ func (a *Applier) gather(ctx context.Context, t plan.Task) (known, error) {
 	}
 	switch {
 	case err != nil, k.asExpected, found != nil:
-	case k.task.Decision.Reverts() && !k.task.Cause.Deleted && !k.unmet() && (t.Object.Rules.Ignored != nil || t.Why != plan.WhyDrift && t.Object.MayRelease()):
+	case k.task.Decision.Reverts() && !k.task.Cause.Deleted && !k.unmet() && (t.Object.Rules.Ignored || t.Why != plan.WhyDrift && t.Object.MayRelease()):
 		k.base, err = a.Get(ctx, t.Object.Key)
 	}
 	return k, err

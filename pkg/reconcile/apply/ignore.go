@@ -28,7 +28,7 @@ func (p *procedure) releaseFields(ctx context.Context, live *unstructured.Unstru
 	var unreduced error
 	live, err = p.editOwn(ctx, live, func(live *unstructured.Unstructured) (managedFields []any, changed bool) {
 		var full, reduced map[string]any
-		if full, reduced, unreduced = p.known.task.Object.Rules.Ignored.Without(p.known.task.Object.Body, live, whole, p.known.settings.Claimant.Signature()); unreduced != nil {
+		if full, reduced, unreduced = p.known.task.Object.Rules.Exemptions.Without(p.known.task.Object.Body, live, whole, p.known.settings.Claimant.Signature()); unreduced != nil {
 			return nil, false
 		}
 		if body, unreduced = json.Marshal(reduced); unreduced != nil {

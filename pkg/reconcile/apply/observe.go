@@ -47,10 +47,10 @@ func (p *procedure) edits(found, live *unstructured.Unstructured) []ownership.Ch
 // dryRun asks for the result of an apply of an object that exists.
 func dryRun(ctx context.Context, api objectAPI, settings *plan.Settings, t plan.Task) (*unstructured.Unstructured, error) {
 	whole, err := api.tryApply(ctx, t.Object.Key.Name, t.Object.Body)
-	if err != nil || t.Object.Rules.Ignored == nil {
+	if err != nil || !t.Object.Rules.Ignored {
 		return whole, err
 	}
-	_, reduced, err := t.Object.Rules.Ignored.Without(t.Object.Body, t.Cause.Found, whole, settings.Claimant.Signature())
+	_, reduced, err := t.Object.Rules.Exemptions.Without(t.Object.Body, t.Cause.Found, whole, settings.Claimant.Signature())
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,7 @@ func (p *procedure) create(ctx context.Context) (*unstructured.Unstructured, err
 	live, err := p.applyObject(ctx, anew)
 	live, err = p.confirm(ctx, live, err)
 	switch {
-	case err == nil && p.known.task.Object.Rules.Ignored != nil:
+	case err == nil && p.known.task.Object.Rules.Ignored:
 		return p.release(ctx, live)
 	case err == nil:
 		return live, nil
@@ -247,7 +247,7 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 	if err != nil {
 		return nil, fmt.Errorf("release the bindings of the object: %w", err)
 	}
-	if p.known.task.Object.Rules.Ignored != nil && cmp.Or(live, p.known.base) != nil {
+	if p.known.task.Object.Rules.Ignored && cmp.Or(live, p.known.base) != nil {
 		released, body, err := p.releaseFields(ctx, live)
 		if err != nil {
 			return nil, err
@@ -262,7 +262,7 @@ func (p *procedure) apply(ctx context.Context, as plan.Why, live *unstructured.U
 		}
 		written, err := p.send(ctx, live, exact, forced)
 		switch {
-		case err == nil && p.known.task.Object.Rules.Ignored != nil && live == nil && p.known.base == nil:
+		case err == nil && p.known.task.Object.Rules.Ignored && live == nil && p.known.base == nil:
 			return p.release(ctx, written)
 		case err == nil:
 			return written, nil

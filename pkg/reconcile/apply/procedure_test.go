@@ -18,6 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
+	"github.com/vidra-operator/vidra/pkg/reconcile/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/plan"
 	"github.com/vidra-operator/vidra/pkg/reconcile/policy"
@@ -77,7 +78,10 @@ func TestProcedure(t *testing.T) {
 	lost := errors.New("connection reset by peer")
 
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"},"data":{"x":"1","y":"1"}}`)
-	rules := &desired.Ignored{Paths: [][]string{{"data", "x"}}}
+	located, err := desired.Locate(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{{Paths: []string{"/data/x"}}}}}},
+		[]desired.Part{desired.NewPart("", string(body), false)}, fixture.IDOf(fixture.ConfigMapKind, "shop", "a"))
+	require.NoError(t, err)
+	ignored := func(k *known) { k.task.Object.Rules = desired.Rules{Exemptions: located.Exemptions, Ignored: true} }
 	warn := policy.Leave(policy.Mode, "spec.drift.mode is Warn", time.Time{})
 	drift := func(found *unstructured.Unstructured) func(k *known) {
 		return func(k *known) { k.task.Why, k.task.Cause.Found = plan.WhyDrift, found }
@@ -220,15 +224,15 @@ func TestProcedure(t *testing.T) {
 			answers: []answer{{err: lost}}, calls: "apply", end: Failed,
 		},
 		"Ignored": {
-			reason: "Ignored fields are released before the apply.", known: []func(*known){drift(edited), func(k *known) { k.task.Object.Rules.Ignored = rules }},
+			reason: "Ignored fields are released before the apply.", known: []func(*known){drift(edited), ignored},
 			answers: []answer{{live: wanted}, {live: wanted}}, calls: "tryApply apply", end: Applied,
 		},
 		"IgnoredNew": {
-			reason: "A new object is created whole.", known: []func(*known){unmet, func(k *known) { k.task.Object.Rules.Ignored = rules }},
+			reason: "A new object is created whole.", known: []func(*known){unmet, ignored},
 			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: Applied,
 		},
 		"IgnoredDeleted": {
-			reason: "A deleted object is created whole.", known: []func(*known){deleted, func(k *known) { k.task.Object.Rules.Ignored = rules }},
+			reason: "A deleted object is created whole.", known: []func(*known){deleted, ignored},
 			answers: []answer{{live: wanted}, {live: wanted}, {live: wanted}}, calls: "apply tryApply patch", end: Applied,
 		},
 		"OtherManager": {

@@ -41,7 +41,7 @@ func Check(vr *v1alpha1.VidraResource, parts []Part) error {
 				u.SetNamespace(vr.Spec.Destination.Namespace) // as the object has it if its kind is namespaced
 			}
 		}
-		ignoredIn(rules.of(u), u, rules.steps)
+		matchedIn(rules.of(u), u, rules.steps)
 	}
 	if err := (Exemptions)(nil).fit(rules.steps, 0); err != nil {
 		return err

@@ -281,7 +281,7 @@ func find(value any, path []string, at string, found func(pointer string, value 
 
 // controllerRule returns the ignore rule for the fields of an object that its controllers write, or nil.
 func controllerRule(obj *unstructured.Unstructured) *rule {
-	r := &rule{selector: labels.Everything(), matched: true, controllers: true}
+	r := &rule{selector: labels.Everything(), found: map[int]bool{}, controllers: true}
 	for _, path := range controllerFieldsIn(obj) {
 		r.pointers, r.spec.Paths = append(r.pointers, ownership.PointerNames(path)), append(r.spec.Paths, path)
 	}

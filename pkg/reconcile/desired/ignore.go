@@ -100,15 +100,7 @@ func (r *rule) covers(obj *unstructured.Unstructured) bool {
 		r.selector.Matches(labels.Set(obj.GetLabels()))
 }
 
-// Ignored are the rules for one object.
-type Ignored struct {
-	// Paths are ignored in the fields of all managers.
-	Paths [][]string
-	// managed are ignored in the fields of some managers.
-	managed []managedPaths
-}
-
-// managedPaths are paths that are ignored where managers own them; empty for all paths.
+// managedPaths are paths that are ignored where managers own them, or without managers in the fields of all of them; empty for all paths.
 type managedPaths struct {
 	paths    [][]string
 	managers []string
@@ -118,35 +110,21 @@ type managedPaths struct {
 	controllers bool
 }
 
-// ignoredIn are the rules for an object of the manifest, those that cover it, also as they were given;
-// nil if there are none. It marks the rules that match something in it. It takes from steps as [ignorePath.in].
-func ignoredIn(mine []*rule, obj *unstructured.Unstructured, steps *int) (*Ignored, []v1alpha1.IgnoreRule) {
-	var ign Ignored
-	var given []v1alpha1.IgnoreRule
-	for _, r := range mine {
-		var paths [][]string
-		for i, pointer := range r.pointers {
-			selected := pointer.shared(pointer.in(obj.Object, steps))
-			if len(selected) > 0 && r.found != nil {
-				r.found[i] = true
-			}
-			paths = append(paths, selected...)
-		}
-		switch {
-		case len(r.spec.Paths) > 0 && len(paths) == 0:
+// matchedIn returns the rules for an object of the manifest, and those of them as they were given that match something in it, which it marks. It takes
+// from steps as [ignorePath.in].
+func matchedIn(mine []*rule, obj *unstructured.Unstructured, steps *int) (exempt Exemptions, given []v1alpha1.IgnoreRule) {
+	exempt, found := exemptionsOf(mine, obj, steps)
+	for i, r := range mine {
+		if len(r.spec.Paths) > 0 && len(found[i]) == 0 {
 			continue
-		case len(r.spec.Managers) > 0:
-			ign.managed = append(ign.managed, managedPaths{paths: paths, managers: r.spec.Managers})
-		default:
-			ign.Paths = append(ign.Paths, paths...)
+		}
+		for _, j := range found[i] {
+			r.found[j] = true
 		}
 		r.matched = true
 		given = append(given, r.spec)
 	}
-	if len(given) == 0 {
-		return nil, nil
-	}
-	return &ign, given
+	return exempt, given
 }
 
 // unmatched names the rules, and the paths of other rules, that match nothing in the manifest.
@@ -170,14 +148,19 @@ func (s rules) unmatched() []string {
 	return names
 }
 
-// exemptionsOf are the rules that cover an object, with all their paths: the additions of a user to the
-// object are absent from the manifest. It takes from steps as [ignorePath.in].
-func exemptionsOf(mine []*rule, obj *unstructured.Unstructured, steps *int) Exemptions {
-	var exempt Exemptions
-	for _, r := range mine {
+// exemptionsOf returns the rules that cover an object, with all their paths: the additions of a user to the
+// object are absent from the manifest. found has the indexes of the paths of each rule that select something in the object. It takes from steps
+// as [ignorePath.in].
+func exemptionsOf(mine []*rule, obj *unstructured.Unstructured, steps *int) (exempt Exemptions, found [][]int) {
+	found = make([][]int, len(mine))
+	for i, r := range mine {
 		m := managedPaths{managers: r.spec.Managers, controllers: r.controllers}
-		for _, pointer := range r.pointers {
-			for _, path := range pointer.shared(pointer.from(obj.Object, steps)) {
+		for j, pointer := range r.pointers {
+			paths, whole := pointer.from(obj.Object, steps)
+			if whole {
+				found[i] = append(found[i], j)
+			}
+			for _, path := range pointer.shared(paths) {
 				if m.paths = append(m.paths, path); &path[0] != &pointer[0] {
 					m.copied += len(path)
 				}
@@ -185,7 +168,7 @@ func exemptionsOf(mine []*rule, obj *unstructured.Unstructured, steps *int) Exem
 		}
 		exempt = append(exempt, m.sorted())
 	}
-	return exempt
+	return exempt, found
 }
 
 // sorted returns m with sorted paths, without those at or below others.
@@ -262,27 +245,29 @@ func (e Exemptions) ControllerFields() []string {
 // Without is an applied configuration without the fields that ignore rules exclude in the
 // object as it is. whole is the object by a dry run of it: a field that is owned
 // as a whole there is excluded as a whole. The marks of the owner stay.
-func (ign *Ignored) Without(body []byte, live, whole *unstructured.Unstructured, by object.Signature) (full, reduced map[string]any, err error) {
+func (e Exemptions) Without(body []byte, live, whole *unstructured.Unstructured, by object.Signature) (full, reduced map[string]any, err error) {
 	if err := utiljson.Unmarshal(body, &full); err != nil {
 		return nil, nil, fmt.Errorf("read the applied configuration again: %w", err)
 	}
 	reduced, manager := runtime.DeepCopyJSON(full), by.Manager
 	cut := ownership.Wholes(whole, manager, full)
-	selectionOf := func(paths [][]string) *ownership.Selection {
-		selected := &ownership.Selection{}
-		for _, path := range paths {
-			selected.Add(cut(path)...)
+	ignored, managed := &ownership.Selection{}, map[string][]*ownership.Selection{}
+	for _, m := range e {
+		within, selects := ignored, len(m.managers) > 0 && len(m.paths) == 0
+		if len(m.managers) > 0 {
+			within = &ownership.Selection{}
 		}
-		return selected
-	}
-	ignored, managed := selectionOf(ign.Paths), map[string][]*ownership.Selection{}
-	for _, m := range ign.managed {
-		within := selectionOf(m.paths)
-		if len(m.paths) == 0 {
+		if selects {
 			within.Add()
 		}
-		for _, name := range m.managers {
-			managed[name] = append(managed[name], within)
+		for _, path := range m.paths {
+			if len(ignorePath(path).in(full, new(maxIgnoreSteps))) > 0 {
+				within.Add(cut(path)...)
+				selects = true
+			}
+		}
+		for i := 0; selects && i < len(m.managers); i++ {
+			managed[m.managers[i]] = append(managed[m.managers[i]], within)
 		}
 	}
 	ignored.SetBy(live, managed, full, whole, manager)

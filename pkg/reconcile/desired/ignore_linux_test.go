@@ -43,7 +43,7 @@ func TestWithoutLongPaths(t *testing.T) {
 	body, err := json.Marshal(value)
 	require.NoError(t, err)
 	without := func(m managedPaths, n int) func() {
-		ign := Ignored{managed: slices.Repeat([]managedPaths{m}, n)}
+		ign := Exemptions(slices.Repeat([]managedPaths{m}, n))
 		return func() {
 			_, _, err := ign.Without(body, live, live, by)
 			require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestWithoutManyManagers(t *testing.T) {
 	allocated := func(managers []string) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		ign := Ignored{managed: []managedPaths{{paths: paths, managers: managers}}}
+		ign := Exemptions{{paths: paths, managers: managers}}
 		_, _, err := ign.Without(body, live, live, object.SignatureOf("", "web"))
 		require.NoError(t, err)
 		runtime.ReadMemStats(&after)

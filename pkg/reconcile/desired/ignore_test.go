@@ -25,34 +25,34 @@ import (
 const webDeployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","labels":{"app":"web"},"annotations":{"a/b":"c"}},
 "spec":{"replicas":1,"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}}`
 
-func TestIgnoredIn(t *testing.T) {
+func TestMatchedIn(t *testing.T) {
 	t.Parallel()
 	replicas := []string{"/spec/replicas"}
 	cases := map[string]struct {
 		rule v1alpha1.IgnoreRule
-		want *Ignored
+		want Exemptions // nil if the rule matches nothing in the manifest
 	}{
-		"All":            {v1alpha1.IgnoreRule{Paths: replicas}, &Ignored{Paths: [][]string{{"spec", "replicas"}}}},
-		"Target":         {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Paths: replicas}, &Ignored{Paths: [][]string{{"spec", "replicas"}}}},
+		"All":            {v1alpha1.IgnoreRule{Paths: replicas}, Exemptions{{paths: [][]string{{"spec", "replicas"}}}}},
+		"Target":         {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Paths: replicas}, Exemptions{{paths: [][]string{{"spec", "replicas"}}}}},
 		"OtherGroup":     {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "batch"}, Paths: replicas}, nil},
 		"OtherKind":      {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Kind: "Job"}, Paths: replicas}, nil},
 		"OtherName":      {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Name: "api"}, Paths: replicas}, nil},
 		"OtherNamespace": {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Namespace: "bank"}, Paths: replicas}, nil},
 		"Labels": {v1alpha1.IgnoreRule{
 			Target: v1alpha1.IgnoreTarget{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}, Paths: replicas,
-		}, &Ignored{Paths: [][]string{{"spec", "replicas"}}}},
+		}, Exemptions{{paths: [][]string{{"spec", "replicas"}}}}},
 		"OtherLabels": {v1alpha1.IgnoreRule{
 			Target: v1alpha1.IgnoreTarget{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "api"}}}, Paths: replicas,
 		}, nil},
-		"Escaped":  {v1alpha1.IgnoreRule{Paths: []string{"/metadata/annotations/a~1b"}}, &Ignored{Paths: [][]string{{"metadata", "annotations", "a/b"}}}},
-		"InAList":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/1/image"}}, &Ignored{Paths: [][]string{{"spec", "template", "spec", "containers", "1", "image"}}}},
-		"Key":      {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/[name=proxy]/image"}}, &Ignored{Paths: [][]string{{"spec", "template", "spec", "containers", "1", "image"}}}},
+		"Escaped":  {v1alpha1.IgnoreRule{Paths: []string{"/metadata/annotations/a~1b"}}, Exemptions{{paths: [][]string{{"metadata", "annotations", "a/b"}}}}},
+		"InAList":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/1/image"}}, Exemptions{{paths: [][]string{{"spec", "template", "spec", "containers", "1", "image"}}}}},
+		"Key":      {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/[name=proxy]/image"}}, Exemptions{{paths: [][]string{{"spec", "template", "spec", "containers", "1", "image"}}, copied: 6}}},
 		"NoItem":   {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/[name=other]/image"}}, nil},
 		"Core":     {v1alpha1.IgnoreRule{Target: v1alpha1.IgnoreTarget{Group: "core"}, Paths: replicas}, nil},
 		"NoIndex":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/template/spec/containers/x", "/spec/template/spec/containers/3"}}, nil},
 		"NoField":  {v1alpha1.IgnoreRule{Paths: []string{"/spec/paused", "/spec/replicas/x", "/nothing/at/all"}}, nil},
-		"Managers": {v1alpha1.IgnoreRule{Managers: []string{"hpa"}}, &Ignored{managed: []managedPaths{{managers: []string{"hpa"}}}}},
-		"Both":     {v1alpha1.IgnoreRule{Paths: replicas, Managers: []string{"hpa"}}, &Ignored{managed: []managedPaths{{paths: [][]string{{"spec", "replicas"}}, managers: []string{"hpa"}}}}},
+		"Managers": {v1alpha1.IgnoreRule{Managers: []string{"hpa"}}, Exemptions{{managers: []string{"hpa"}}}},
+		"Both":     {v1alpha1.IgnoreRule{Paths: replicas, Managers: []string{"hpa"}}, Exemptions{{paths: [][]string{{"spec", "replicas"}}, managers: []string{"hpa"}}}},
 		"BothNone": {v1alpha1.IgnoreRule{Paths: []string{"/spec/paused"}, Managers: []string{"hpa"}}, nil},
 	}
 	for name, tc := range cases {
@@ -61,8 +61,10 @@ func TestIgnoredIn(t *testing.T) {
 			rules, err := rulesOf(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{tc.rule}}}})
 			require.NoError(t, err)
 			obj := fixture.UnstructuredOf(t, webDeployment)
-			got, given := ignoredIn(rules.of(obj), obj, rules.steps)
-			require.Equal(t, tc.want, got)
+			got, given := matchedIn(rules.of(obj), obj, rules.steps)
+			if tc.want != nil {
+				require.Equal(t, tc.want, got)
+			}
 			require.Equal(t, tc.want != nil, len(given) == 1)
 			require.Equal(t, tc.want == nil, len(rules.unmatched()) == 1, "what matches nothing is said")
 		})
@@ -89,27 +91,27 @@ func TestWithout(t *testing.T) {
 	containers := []string{"spec", "template", "spec", "containers"}
 	cases := map[string]struct {
 		reason string
-		ign    Ignored
+		ign    Exemptions
 		want   string
 	}{
 		"Paths": {
 			"Several items of a list are the ones that were meant.",
-			Ignored{Paths: [][]string{append(containers[:4:4], "0"), append(containers[:4:4], "1"), {"spec", "replicas"}}},
+			Exemptions{{paths: [][]string{append(containers[:4:4], "0"), append(containers[:4:4], "1"), {"spec", "replicas"}}}},
 			`{"template":{"spec":{"containers":[{"name":"log","image":"log:1"}]}}}`,
 		},
 		"Managers": {
 			"The key of an item that others set, too, stays.",
-			Ignored{managed: []managedPaths{{managers: []string{"hpa"}}}},
+			Exemptions{{managers: []string{"hpa"}}},
 			`{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy"},{"name":"log","image":"log:1"}]}}}`,
 		},
 		"Both": {
 			"A manager has only the paths of the rule.",
-			Ignored{managed: []managedPaths{{paths: [][]string{{"spec", "replicas"}}, managers: []string{"hpa"}}}},
+			Exemptions{{paths: [][]string{{"spec", "replicas"}}, managers: []string{"hpa"}}},
 			`{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}`,
 		},
 		"OtherManager": {
 			"Others have nothing.",
-			Ignored{managed: []managedPaths{{managers: []string{"kubectl"}}}},
+			Exemptions{{managers: []string{"kubectl"}}},
 			`{"replicas":1,"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"proxy","image":"proxy:1"},{"name":"log","image":"log:1"}]}}}`,
 		},
 	}
@@ -128,6 +130,24 @@ func TestWithout(t *testing.T) {
 	}
 }
 
+// TestWithoutAbsentPaths: a path that the manifest lacks excludes nothing above it, also where the field above it is owned as a whole.
+func TestWithoutAbsentPaths(t *testing.T) {
+	t.Parallel()
+	live, by := fixture.UnstructuredOf(t, webDeployment), object.SignatureOf("", "web")
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: by.Manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{}}}`)},
+		{Manager: "hpa", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{},"f:template":{}}}`)},
+	})
+	for _, managers := range [][]string{nil, {"hpa"}} {
+		for path, excluded := range map[string]bool{"spec": true, "absent": false} {
+			_, reduced, err := Exemptions{{paths: [][]string{{"spec", "template", path}}, managers: managers}}.Without([]byte(webDeployment), live, live, by)
+			require.NoError(t, err)
+			_, found, _ := unstructured.NestedMap(reduced, "spec", "template")
+			require.Equal(t, excluded, !found, "%s of %s", path, managers)
+		}
+	}
+}
+
 // TestWrappedErrorsKeepSecrets: what the API server says of a Secret is withheld, also
 // where something was said before it.
 func TestWrappedErrorsKeepSecrets(t *testing.T) {
@@ -142,7 +162,7 @@ func TestWrappedErrorsKeepSecrets(t *testing.T) {
 func TestWithoutKeepsIntegers(t *testing.T) {
 	t.Parallel()
 	const body = `{"kind":"Widget","spec":{"id":9007199254740993,"replicas":1}}`
-	ign := Ignored{Paths: [][]string{{"spec", "replicas"}}}
+	ign := Exemptions{{paths: [][]string{{"spec", "replicas"}}}}
 	_, reduced, err := ign.Without([]byte(body), fixture.UnstructuredOf(t, webDeployment), fixture.UnstructuredOf(t, webDeployment), object.SignatureOf("", "web"))
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"id": int64(9007199254740993)}, reduced["spec"])
@@ -157,7 +177,7 @@ func TestPathsOfIgnoreRules(t *testing.T) {
 	rules, err := of("/spec/replicas", "/spec/replica")
 	require.NoError(t, err)
 	obj := fixture.UnstructuredOf(t, webDeployment)
-	ignoredIn(rules.of(obj), obj, rules.steps)
+	matchedIn(rules.of(obj), obj, rules.steps)
 	require.Equal(t, []string{"spec.drift.ignore[0].paths[1] /spec/replica"}, rules.unmatched())
 	for _, wrong := range []string{"/spec/[name]", "/spec/[name=web", "/spec/[=web]"} {
 		_, err := of("/spec/replicas", wrong)
@@ -227,10 +247,10 @@ func TestWithoutManyFields(t *testing.T) {
 	}}}}
 	body, err := json.Marshal(map[string]any{"spec": spec})
 	require.NoError(t, err)
-	for name, of := range map[string]func(paths [][]string) Ignored{
-		"All": func(paths [][]string) Ignored { return Ignored{Paths: paths} },
-		"Managers": func(paths [][]string) Ignored {
-			return Ignored{managed: []managedPaths{{paths: paths, managers: []string{"tuner"}}}}
+	for name, of := range map[string]func(paths [][]string) Exemptions{
+		"All": func(paths [][]string) Exemptions { return Exemptions{{paths: paths}} },
+		"Managers": func(paths [][]string) Exemptions {
+			return Exemptions{{paths: paths, managers: []string{"tuner"}}}
 		},
 	} {
 		took := func(n int) time.Duration {

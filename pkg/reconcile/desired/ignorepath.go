@@ -107,8 +107,8 @@ func hasKeys(item any, keys [][2]string) bool {
 }
 
 // from returns the paths that the path may select in an object with more fields than value: keys of list items are
-// replaced by their indexes in value as far as it has them. It takes from steps as in.
-func (p ignorePath) from(value any, steps *int) [][]string {
+// replaced by their indexes in value as far as it has them. whole reports that value has them. It takes from steps as in.
+func (p ignorePath) from(value any, steps *int) (all [][]string, whole bool) {
 	for n := len(p); n > 0; n-- {
 		found := p[:n].in(value, steps)
 		if len(found) == 0 {
@@ -117,7 +117,7 @@ func (p ignorePath) from(value any, steps *int) [][]string {
 		for i := range found {
 			found[i] = append(found[i], p[n:]...)
 		}
-		return found
+		return found, n == len(p)
 	}
-	return [][]string{p}
+	return [][]string{p}, false
 }

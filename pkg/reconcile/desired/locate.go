@@ -78,7 +78,7 @@ func locatedIn(parts []Part, obj manifest.Object, id object.Identity, rules rule
 	found := &Located{Object: obj}
 	placed := obj.DeepCopy()
 	placed.SetNamespace(id.Namespace)
-	found.Exemptions = exemptionsOf(rules.of(placed), placed, new(maxIgnoreSteps))
+	found.Exemptions, _ = exemptionsOf(rules.of(placed), placed, new(maxIgnoreSteps))
 	if id.GroupKind == object.SecretKind {
 		found.Object.Unstructured = obj.DeepCopy()
 		found.stringData, _, _ = unstructured.NestedMap(found.Object.Object, "stringData")

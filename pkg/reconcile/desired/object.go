@@ -60,10 +60,9 @@ type Declarations struct {
 
 // Rules are the ignore rules for an object.
 type Rules struct {
-	// Ignored are the rules, or nil.
-	Ignored *Ignored
-	// Exemptions are the same rules, with all their paths.
 	Exemptions Exemptions
+	// Ignored reports that they match something in the manifest, so that not all of it is enforced.
+	Ignored bool
 }
 
 // Secrecy is the secrecy of an object. Disclosure decides whether values are shown.
@@ -313,10 +312,9 @@ func newObject(by object.Signature, at string, obj manifest.Object, mapping clus
 
 // setIgnoreRules sets the ignore rules of the object. steps is the rest of maxIgnoreSteps.
 func (d *Object) setIgnoreRules(mine []*rule, obj *unstructured.Unstructured, steps *int) error {
-	var given []v1alpha1.IgnoreRule
-	d.Rules.Ignored, given = ignoredIn(mine, obj, steps)
-	d.Rules.Exemptions = exemptionsOf(mine, obj, steps)
-	if err := d.Rules.Exemptions.fit(steps, len(d.Body)); err != nil || d.Rules.Ignored == nil {
+	exempt, given := matchedIn(mine, obj, steps)
+	d.Rules = Rules{Exemptions: exempt, Ignored: len(given) > 0}
+	if err := exempt.fit(steps, len(d.Body)); err != nil || !d.Rules.Ignored {
 		return err
 	}
 	text, err := json.Marshal(given)
