@@ -147,24 +147,31 @@ func (c *comparison) compare(at *step, sent, held any) {
 	}
 }
 
-// compareList compares lists whose items have names by these, and others of the same
-// length by position. Only the API server knows which other lists are associative.
+// compareList compares list items that have a name of their own by it, and others by position in lists of the same length. Only the API server knows
+// the keys of a list: two subjects of a RoleBinding have one name in two namespaces.
 func (c *comparison) compareList(at *step, sent, held []any) {
-	named := map[string]any{}
-	for _, item := range held {
-		if name, ok := nameOf(item); ok {
-			named[name] = item
-		}
-	}
+	mine, theirs := byName(sent), byName(held)
 	for i, item := range sent {
-		name, ok := nameOf(item)
-		switch found, there := named[name]; {
-		case ok && there:
-			c.compare(at.child("["+name+"]", fmt.Sprintf("[name=%q]", name)), item, found)
-		case !ok && len(sent) == len(held):
+		name, named := nameOf(item)
+		switch found := theirs[name]; {
+		case len(mine[name]) == 1 && len(found) == 1:
+			c.compare(at.child("["+name+"]", fmt.Sprintf("[name=%q]", name)), item, found[0])
+		case named && len(found) == 0:
+		case len(sent) == len(held):
 			c.compare(at.child(fmt.Sprintf("[%d]", i), fmt.Sprintf("[%d]", i)), item, held[i])
 		}
 	}
+}
+
+// byName are the items of a list that have names.
+func byName(items []any) map[string][]any {
+	named := map[string][]any{}
+	for _, item := range items {
+		if name, ok := nameOf(item); ok {
+			named[name] = append(named[name], item)
+		}
+	}
+	return named
 }
 
 // nameOf is the name of an item of a list.
