@@ -18,14 +18,6 @@ import (
 	"github.com/vidra-operator/vidra/pkg/watchregistry"
 )
 
-// rereadIfAccountAllowed makes a reconcile read the manifest that the last one left unread, because
-// an account to read it as was missing.
-func (p *pass) rereadIfAccountAllowed() {
-	if s := p.state; s.accountMissing() {
-		s.plan.Read.Stalled, s.plan.Read.Again = nil, true
-	}
-}
-
 // accountMissing reports whether the last reconcile left the manifest unread for want of an
 // account.
 func (s *ownerState) accountMissing() bool {

@@ -51,10 +51,10 @@ func (r *Reconciler) Converge(ctx context.Context, h trigger.Heal) (reconcile.Re
 		}
 	}()
 	answer = limits.Unanswered
-	traced, span := tracing.Root(ctx, "heal object", h.Owner)
+	traced, endSpan := tracing.Root(ctx, "heal object", h.Owner)
 	tracing.Causes(traced, map[trigger.ObjectKey]trigger.Cause{h.Key: one.task.Cause})
 	result := one.pass.applier.Apply(traced, one.task)
-	span.End(result.Err)
+	endSpan("", result.Err)
 	answer = answerOf(result.Err)
 	ended = true
 	r.endHeal(ctx, h, one, result)

@@ -196,7 +196,7 @@ func (p *pass) resolve(ctx context.Context, got desired.Parts, is manifestState)
 		if errors.Is(err, desired.ErrEmpty) {
 			reason = v1alpha1.ReasonManifestEmpty
 		}
-		return &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), object.MaxMessage)}
+		return &object.Failure{Reason: reason, Message: display.Truncate(err.Error(), v1alpha1.MaxProblemMessage)}
 	}
 	p.store(resolved, is)
 	return nil

@@ -165,7 +165,9 @@ func (p *pass) run(ctx context.Context) (reconcile.Result, error) {
 	if why := p.connect(ctx); why != nil {
 		return p.refuse(ctx, *why)
 	}
-	p.rereadIfAccountAllowed()
+	if p.state.accountMissing() { // it is allowed now
+		p.state.plan.Read.Stalled, p.state.plan.Read.Again = nil, true
+	}
 	p.obstacles.Waiting = p.awaits(ctx)
 	revision, readable := p.state.manifest.revision, p.state.read.failure == nil && p.state.plan.Read.Stalled == nil
 	why, unread := p.read(ctx)

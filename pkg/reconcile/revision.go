@@ -86,7 +86,7 @@ func (p *pass) gather(ctx context.Context) (got desired.Parts, refused, why *obj
 func (p *pass) revisionParts(ctx context.Context, number int64) (desired.Parts, *object.Failure) {
 	refused := func(until time.Time, format string, args ...any) *object.Failure {
 		why := fmt.Sprintf("spec.revision.to: revision %d cannot be applied, and nothing changes: ", number) + fmt.Sprintf(format, args...)
-		return &object.Failure{Reason: v1alpha1.ReasonRevisionHeld, Awaited: true, Until: until, Message: display.Truncate(why, object.MaxMessage)}
+		return &object.Failure{Reason: v1alpha1.ReasonRevisionHeld, Awaited: true, Until: until, Message: display.Truncate(why, v1alpha1.MaxProblemMessage)}
 	}
 	const choose = "`vidra revisions` lists those that are kept: choose one of them, or remove spec.revision.to"
 	is := slices.IndexFunc(p.state.revision.kept(), func(k v1alpha1.AppliedRevision) bool { return k.Number == number })
@@ -405,7 +405,7 @@ func (p *pass) holdBack(todo plan.Plan) plan.Plan {
 	case !s.revision.waits:
 		p.obstacles.Waiting, s.manifest.unapplied = nil, false
 	case held && s.revision.unread != nil:
-		p.obstacles.Waiting.Message = display.Truncate("the new revision of the manifest cannot be read: "+s.revision.unread.Message, object.MaxMessage)
+		p.obstacles.Waiting.Message = display.Truncate("the new revision of the manifest cannot be read: "+s.revision.unread.Message, v1alpha1.MaxProblemMessage)
 	case held && s.revision.waiting.Source != "":
 		p.obstacles.Waiting.Message = "a new revision of the manifest (" + s.revision.waiting.Source + ") waits" + heldAdvice
 	}

@@ -49,7 +49,7 @@ func (p *pass) withdraw(ctx context.Context) error {
 	slices.SortFunc(created, plan.CompareForRemoval)
 	remover := p.remover()
 	var replaced atomic.Bool
-	remover.Interrupted = nil
+	remover.Interrupted = func() bool { return false }
 	remover.Stale = func(ctx context.Context) error {
 		err := p.isGone(ctx)
 		replaced.Store(errors.Is(err, errReplaced))

@@ -123,7 +123,6 @@ func (a Accounts) Refused(ctx context.Context, vr *v1alpha1.VidraResource) *obje
 // NoNamespace is the error of an account whose Namespace the cache lacks: the apply that wrote its VidraResource may create it.
 type NoNamespace struct{ text string }
 
-// Error implements error.
 func (n *NoNamespace) Error() string { return n.text }
 
 // IsNoNamespace reports whether an error is a NoNamespace.

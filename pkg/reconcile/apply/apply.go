@@ -45,8 +45,8 @@ type Applier struct {
 
 // Apply does a task: it gathers the knowledge, runs the procedure, and records the result.
 func (a *Applier) Apply(ctx context.Context, t plan.Task) (done Result) {
-	ctx, span := tracing.Object(ctx, "apply object", t.Object.ID)
-	defer func() { span.Done(string(done.Change.Action), done.Err) }()
+	ctx, end := tracing.Object(ctx, "apply object", t.Object.ID)
+	defer func() { end(string(done.Change.Action), done.Err) }()
 	p, err := a.prepare(ctx, t)
 	if err != nil {
 		return Result{Task: p.known.task, End: Failed, Err: err, Shown: p.known.disclosureWith()}

@@ -29,10 +29,8 @@ type immutable struct {
 	cause error
 }
 
-// Error implements error.
 func (i *immutable) Error() string { return i.text }
 
-// Unwrap returns the cause.
 func (i *immutable) Unwrap() error { return i.cause }
 
 // Lasts reports whether the refusal lasts until something changes: break-glass ends by itself.

@@ -2,7 +2,6 @@ package desired
 
 import (
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"unique"
 
@@ -51,11 +50,6 @@ func (p place) In(vr *v1alpha1.VidraResource) string {
 		at.Source = display.Name(specManifest+" of "+v1alpha1.Kind, "", vr.Name)
 	}
 	return at.String()
-}
-
-// oversized is the refusal of a manifest whose parts have size bytes so far.
-func oversized(size int) string {
-	return fmt.Sprintf("the parts of the manifest have %d bytes up to here, and the limit is %d: make several VidraResources of it", size, maxManifest)
 }
 
 // parse reads the objects of all parts of a manifest, in the order of the parts.

@@ -134,7 +134,7 @@ func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResourc
 		entries[key]++
 		name := partName(key, source.LabelOf(from), i)
 		unavailable := func(text string) *object.Failure {
-			return &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(name+": "+text, object.MaxMessage)}
+			return &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(name+": "+text, v1alpha1.MaxProblemMessage)}
 		}
 		if key.Namespace == "" {
 			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": give it a namespace, or set spec.destination.namespace"}
@@ -170,7 +170,8 @@ func (r reading) into(ctx context.Context, got *Parts, vr *v1alpha1.VidraResourc
 		}
 		switch {
 		case size > maxManifest:
-			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: name + ": " + oversized(size)}
+			return &object.Failure{Reason: v1alpha1.ReasonManifestInvalid, Message: fmt.Sprintf(
+				"%s: the parts of the manifest have %d bytes up to here, and the limit is %d: make several VidraResources of it", name, size, maxManifest)}
 		case texts == nil && from.Optional:
 			got.Missing = append(got.Missing, MissingPart{name, key.Namespace})
 		case content == nil && source.IsArtifact(key.Kind):
@@ -223,7 +224,7 @@ func (r reading) failure(got *Parts, err error, key source.Key, name string) *ob
 	if name != "" {
 		message = name + ": " + message
 	}
-	why := &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(message, object.MaxMessage)}
+	why := &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(message, v1alpha1.MaxProblemMessage)}
 	got.Transient = !apierrors.IsForbidden(err)
 	if of := (*source.Error)(nil); errors.As(err, &of) {
 		why.Reason, got.Transient = of.Reason, !of.Awaited && of.NotServed.Empty() && got.Transient

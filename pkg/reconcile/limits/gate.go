@@ -423,9 +423,6 @@ func (g *Gate) nextOf(share *gateShare, c class) (w gateWait, got bool) {
 	return gateWait{}, false
 }
 
-// waiting reports whether work about the kind waits.
-func (l *gateLine) waiting() bool { return len(l.waits[heals])+len(l.waits[routine]) > 0 }
-
 // bound returns how many requests of a class may be in flight, after the last answers.
 func (l *gateLine) bound(c class) int {
 	return cmp.Or(l.own[c], gateOfOwnKindFirst[c])
@@ -440,7 +437,7 @@ func (l *gateLine) hung() bool {
 func (g *Gate) forgetUnused(owner trigger.Owner) {
 	share := g.shares[owner]
 	for kind, line := range share.kinds {
-		if line.held == (perClass{}) && !line.waiting() && !line.hung() {
+		if line.held == (perClass{}) && len(line.waits[heals])+len(line.waits[routine]) == 0 && !line.hung() {
 			delete(share.kinds, kind)
 		}
 	}

@@ -227,7 +227,7 @@ func Message(err error, known ownership.Disclosure) string {
 		if text == "" {
 			text = schemaText(misfitText(display.ErrorText(known.Redact(err.Error()))))
 		}
-		return display.Truncate(text, MaxMessage)
+		return display.Truncate(text, v1alpha1.MaxProblemMessage)
 	}
 	var fields []string
 	for _, field := range schemaFields(err) {
@@ -274,9 +274,6 @@ func shownCauses(details *metav1.StatusDetails) []metav1.StatusCause {
 	return details.Causes[:min(len(details.Causes), maxCauses)]
 }
 
-// MaxMessage is how many bytes are kept of one message: the API server quotes values in full.
-const MaxMessage = v1alpha1.MaxProblemMessage
-
 // Failure is the fault of an object.
 type Failure struct {
 	Reason  string
@@ -292,7 +289,6 @@ type Failure struct {
 // lasting is an error that stays until a change.
 type lasting struct{ error }
 
-// Unwrap returns the error.
 func (l lasting) Unwrap() error { return l.error }
 
 // Lasts implements the interface that Lasting asks.

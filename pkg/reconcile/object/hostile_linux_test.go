@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/internal/fixture"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 )
@@ -63,7 +64,7 @@ func TestWorkOfManyFaults(t *testing.T) {
 			require.Less(t, took, 10*time.Second, tc.reason) // it takes 0.2 s, and the race detector 3 s
 			require.Contains(t, text, tc.want, tc.reason)
 			require.NotContains(t, text, "secret-")
-			require.Less(t, len(text), 8*MaxMessage, tc.reason)
+			require.Less(t, len(text), 8*v1alpha1.MaxProblemMessage, tc.reason)
 		})
 	}
 	require.Equal(t, [][]string{{"spec", "template", "spec", "containers", "env", "name"}}, FieldNames(invalid))

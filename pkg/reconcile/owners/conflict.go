@@ -28,7 +28,6 @@ type Conflict struct {
 	Manager string
 }
 
-// Error implements error.
 func (r *Conflict) Error() string {
 	switch {
 	case r.Other == "":

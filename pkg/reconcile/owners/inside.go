@@ -97,7 +97,6 @@ type Occupied struct {
 	text     string
 }
 
-// Error implements error.
 func (o *Occupied) Error() string { return o.text }
 
 // occupy returns the reason to keep a container with these objects.

@@ -51,8 +51,8 @@ type Named struct {
 	// parsed has the texts that were parsed last, as parsedText, by the name of the VidraResource, except those in manifests: the texts of sources, and
 	// unparsable ones.
 	parsed sync.Map
-	// mu guards the making of listing.
-	mu sync.Mutex
+	// begin makes listing.
+	begin sync.Once
 	// listing is the turn to list the VidraResources, which guards latest: a channel, as it is waited for.
 	listing chan struct{}
 	latest  listing
@@ -485,8 +485,9 @@ const listTimeout = 30 * time.Second
 // list returns the VidraResources of the API server as of since, or later. Callers that wait for the same list share it. It fails while the cache is still
 // to show that etcd was restored from a backup: its generations count for nothing then.
 func (n *Named) list(ctx context.Context, since time.Time) (map[string]listed, error) {
+	n.begin.Do(func() { n.listing = make(chan struct{}, 1) })
 	select {
-	case n.turn() <- struct{}{}:
+	case n.listing <- struct{}{}:
 		defer func() { <-n.listing }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -532,14 +533,4 @@ func (n *Named) forgetGone(ctx context.Context, latest listing) {
 			}
 		}
 	}
-}
-
-// turn returns the channel that has room for one list at a time.
-func (n *Named) turn() chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.listing == nil {
-		n.listing = make(chan struct{}, 1)
-	}
-	return n.listing
 }

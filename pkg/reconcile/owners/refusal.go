@@ -8,7 +8,6 @@ import (
 // Refusal is the refusal to adopt an existing object.
 type Refusal struct{ Reason, Text string }
 
-// Error implements error.
 func (r *Refusal) Error() string { return r.Text }
 
 // AsFailure returns the refusal, with the error that wraps it.

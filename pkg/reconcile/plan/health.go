@@ -225,7 +225,7 @@ func (r *HealthReport) Problems() []v1alpha1.Problem {
 		}
 	}
 	if r.Invalid != nil {
-		message := display.Truncate(r.Invalid.Error(), object.MaxMessage) + ". Correct the expression: until then, kstatus computes the health of the kind"
+		message := display.Truncate(r.Invalid.Error(), v1alpha1.MaxProblemMessage) + ". Correct the expression: until then, kstatus computes the health of the kind"
 		blocked = append(blocked, object.ProblemOf(nil, v1alpha1.ReasonHealthCheckInvalid, message))
 	}
 	if len(r.Ill) == 0 && r.Unknown && r.Invalid == nil {

@@ -111,7 +111,7 @@ type BreakGlassSettings struct {
 func (s *Settings) Adoption(key trigger.ObjectKey, live, adopted, applied *unstructured.Unstructured, known ownership.Disclosure) policy.Adoption {
 	adoption := policy.Adoption{Policy: s.Adopt}
 	if differs := owners.AdoptionChanges(live, adopted, applied, s.Claimant.Signature(), known); len(differs) > 0 {
-		adoption.Differences = display.Truncate(events.Differences(differs), object.MaxMessage)
+		adoption.Differences = display.Truncate(events.Differences(differs), v1alpha1.MaxProblemMessage)
 	}
 	if elsewhere := s.Claimant.OwnersElsewhere(key, live, nil); len(elsewhere) > 0 {
 		adoption.Manager = elsewhere[0].Manager

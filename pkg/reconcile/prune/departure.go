@@ -18,7 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// departure is an object that is to be removed, with the facts that decide about it.
+// departure is an object that is to be removed, with the facts that decide about it: its methods are those of policy.Facts.
 type departure struct {
 	of      policy.Departure
 	remover *Remover
@@ -42,7 +42,6 @@ func (a *Remover) departure(key trigger.ObjectKey, live *unstructured.Unstructur
 	return d
 }
 
-// Stale implements policy.Facts.
 func (d *departure) Stale(context.Context) error {
 	if d.remover.Replaced() {
 		return errors.New("its destination has another kubeconfig now")
@@ -51,7 +50,6 @@ func (d *departure) Stale(context.Context) error {
 	return err
 }
 
-// BreakGlass implements policy.Facts.
 func (d *departure) BreakGlass() *v1alpha1.BreakGlassStatus {
 	answer := d.remover.Applier.Settings.AnswerTo(d.entry, nil, d.of.Live)
 	if breakglass.Exempts(answer.Status, d.of.Now) {
@@ -60,23 +58,19 @@ func (d *departure) BreakGlass() *v1alpha1.BreakGlassStatus {
 	return answer.Status
 }
 
-// Owners implements policy.Facts.
 func (d *departure) Owners(ctx context.Context) ([]owners.CoOwner, error) {
 	return d.remover.Applier.Finder.AllOwners(ctx, d.key, d.of.Live)
 }
 
-// Receivers implements policy.Facts.
 func (d *departure) Receivers(ctx context.Context) (iter.Seq[owners.Receiver], error) {
 	all, err := d.remover.receivers()
 	return d.remover.Applier.Finder.Identified(ctx, d.key, d.of.Live, all[object.IdentityOf(d.entry)]), err
 }
 
-// MayTake implements policy.Facts.
 func (d *departure) MayTake(ctx context.Context, receiver *owners.Receiver) (bool, error) {
 	return d.remover.Applier.Finder.MayTake(ctx, receiver.VidraResource, d.key)
 }
 
-// Contents implements policy.Facts.
 func (d *departure) Contents(ctx context.Context) (owners.Inside, error) {
 	return d.remover.Applier.Finder.Contents(ctx, d.remover.Applier.Destination, d.of.Live, d.of.Now.Before(d.of.ContentEnds))
 }

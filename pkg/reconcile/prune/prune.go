@@ -106,7 +106,7 @@ type Remover struct {
 	// Replaced reports that the destination may be another cluster than at the begin of the reconcile. It is asked about each object after its read:
 	// the deletion of an object that was read before fails in another cluster, by its UID.
 	Replaced func() bool
-	// Interrupted reports that no further removal begins. Optional.
+	// Interrupted reports that no further removal begins.
 	Interrupted func() bool
 	// stale is Stale, asked once a second.
 	stale func() (struct{}, error)
@@ -175,7 +175,7 @@ func (a *Remover) removeIn(ctx context.Context, e *v1alpha1.ManagedResourceStatu
 	var done removal
 	leave := a.Applier.Slot(ctx, key)
 	defer func() { leave(done.err) }()
-	if a.interrupted() { // while it waited
+	if a.Interrupted() { // while it waited
 		return removal{end: skipped}
 	}
 	if a.Applier.Settings.Watched {

@@ -29,12 +29,12 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 	a.stale = renewed(staleFor, func() (struct{}, error) { return struct{}{}, a.Stale(ctx) })
 	defer a.endRemoval(ids)
 	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
-		if a.interrupted() { // the removal of a container needs those of its members
+		if a.Interrupted() { // the removal of a container needs those of its members
 			return
 		}
 		removals := make([]removal, len(stage))
 		a.Applier.ParallelKinds(len(stage), func(i int) object.Identity { return stage[i] }, func(i int) {
-			if entry := a.Plan.State.Objects.ByID[stage[i]].Entry; a.interrupted() {
+			if entry := a.Plan.State.Objects.ByID[stage[i]].Entry; a.Interrupted() {
 				removals[i] = removal{end: skipped}
 			} else if a.stillThere(ctx, entry) {
 				removals[i] = removal{end: stillThere}
@@ -68,9 +68,6 @@ func renewed[T any](age time.Duration, ask func() (T, error)) func() (T, error) 
 		return answer, err
 	}
 }
-
-// interrupted reports whether no further removal begins.
-func (a *Remover) interrupted() bool { return a.Interrupted != nil && a.Interrupted() }
 
 // stillThere reports whether an object whose deletion was accepted is seen by its
 // watch, which saves asking for it. It is asked for when it is time to retry.
@@ -136,7 +133,7 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		}
 		// An exemption has an end; a move may end before its time.
 		o.Problem = &object.Failure{
-			Reason: reason, Message: display.Truncate(done.decision.Text, object.MaxMessage), Awaited: done.decision.Reason == policy.Exempt, Until: done.decision.Until,
+			Reason: reason, Message: display.Truncate(done.decision.Text, v1alpha1.MaxProblemMessage), Awaited: done.decision.Reason == policy.Exempt, Until: done.decision.Until,
 		}
 		return
 	case failed, deletionFailed:
@@ -156,9 +153,9 @@ func (a *Remover) recordRemoval(o *plan.Object, done removal) {
 		}
 		switch {
 		case done.end == blocked:
-			o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
+			o.Fail(v1alpha1.ReasonDeletionBlocked, "is being deleted, and waits for "+display.Truncate(done.waitsFor, v1alpha1.MaxProblemMessage))
 		case done.waitsFor != "":
-			o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, object.MaxMessage))
+			o.Fail(v1alpha1.ReasonProgressing, "is being deleted, and waits for "+display.Truncate(done.waitsFor, v1alpha1.MaxProblemMessage))
 		case o.Problem == nil: // otherwise the object was not read again
 			o.Fail(v1alpha1.ReasonProgressing, "is being deleted")
 		}

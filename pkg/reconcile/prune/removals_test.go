@@ -89,8 +89,8 @@ func remover(ids ...object.Identity) *Remover {
 			Settings: settings, Destination: kinds{}, Index: trigger.NewIndex(), Apart: func(do func()) { do() },
 			Slot: func(context.Context, trigger.ObjectKey) func(error) { return func(error) {} },
 		},
-		kinds: &access.Mappings{},
-		Plan:  &plan.Planner{Env: &plan.Env{Watches: watched{synced: true}, Obstacles: &metawatch.Watches{}}, Settings: settings, State: &plan.State{}, VR: vr, Now: now},
+		kinds: &access.Mappings{}, Interrupted: func() bool { return false },
+		Plan: &plan.Planner{Env: &plan.Env{Watches: watched{synced: true}, Obstacles: &metawatch.Watches{}}, Settings: settings, State: &plan.State{}, VR: vr, Now: now},
 	}
 	a.Applier.Trigger = trigger.NewFactory(a.Applier.Index)
 	for _, id := range ids {
@@ -563,7 +563,6 @@ func TestInterrupted(t *testing.T) {
 		require.Nil(t, a.Plan.State.Objects.ByID[page].Problem)
 		require.Equal(t, after+1, asked, "each step asks once")
 	}
-	require.False(t, remover().interrupted(), "the function is optional")
 }
 
 // TestStillThere: a deletion that its watch shows needs no request.

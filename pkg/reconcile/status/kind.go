@@ -48,7 +48,7 @@ func beingReplaced(r apply.Result) *object.Failure {
 		return &replaced
 	}
 	return &object.Failure{Reason: v1alpha1.ReasonDeletionBlocked, Message: "is being deleted, to be created again, and waits for " +
-		display.Truncate(ending.WaitsFor(found), object.MaxMessage)}
+		display.Truncate(ending.WaitsFor(found), v1alpha1.MaxProblemMessage)}
 }
 
 // terminating returns the object of a result that is being deleted; else nil.

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -35,36 +34,30 @@ func Use(provider trace.TracerProvider) {
 	tracer.Store(&t)
 }
 
-// Span is a span, or without tracing one that records nothing.
-type Span struct{ span trace.Span }
-
-// End ends the span. Of an error it has the reason of the API server only.
-func (s Span) End(err error) {
-	if err != nil && s.span.IsRecording() {
-		s.span.SetAttributes(attribute.String("error.type", cmp.Or(string(apierrors.ReasonForError(err)), "Unknown")))
-		s.span.SetStatus(codes.Error, "")
+// ending returns the end of a span: with the action that was taken, if any, and of an error with the reason of the API server only.
+func ending(span trace.Span) func(action string, err error) {
+	return func(action string, err error) {
+		if action != "" && span.IsRecording() {
+			span.SetAttributes(attribute.String("vidra.action", action))
+		}
+		if err != nil && span.IsRecording() {
+			span.SetAttributes(attribute.String("error.type", cmp.Or(string(apierrors.ReasonForError(err)), "Unknown")))
+			span.SetStatus(codes.Error, "")
+		}
+		span.End()
 	}
-	s.span.End()
-}
-
-// Done ends the span of an object with the action that was taken.
-func (s Span) Done(action string, err error) {
-	if action != "" && s.span.IsRecording() {
-		s.span.SetAttributes(attribute.String("vidra.action", action))
-	}
-	s.End(err)
 }
 
 // Object begins a span about an object below the span of ctx. Without one it begins none.
-func Object(ctx context.Context, name string, id object.Identity) (context.Context, Span) {
+func Object(ctx context.Context, name string, id object.Identity) (_ context.Context, end func(action string, err error)) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
-		return ctx, Span{parent}
+		return ctx, func(string, error) {}
 	}
 	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, name, trace.WithAttributes(
 		attribute.String("k8s.object.group", id.Group), attribute.String("k8s.object.kind", id.Kind),
 		attribute.String("k8s.namespace.name", id.Namespace), attribute.String("k8s.object.name", id.Name)))
-	return ctx, Span{span}
+	return ctx, ending(span)
 }
 
 // Causes adds the objects that differ from the expectation to the span of ctx, each at the time of the event that reported it.
@@ -92,21 +85,21 @@ func Causes(ctx context.Context, causes map[trigger.ObjectKey]trigger.Cause) {
 }
 
 // Root begins a span without a parent, of work for a VidraResource.
-func Root(ctx context.Context, name string, owner trigger.Owner) (context.Context, Span) {
+func Root(ctx context.Context, name string, owner trigger.Owner) (_ context.Context, end func(action string, err error)) {
 	t := tracer.Load()
 	if t == nil {
-		return ctx, Span{noop.Span{}}
+		return ctx, func(string, error) {}
 	}
 	ctx, span := (*t).Start(ctx, name, trace.WithNewRoot(), trace.WithAttributes(attribute.String("vidra.resource", owner.Name)))
-	return ctx, Span{span}
+	return ctx, ending(span)
 }
 
 // Reconciler returns a reconciler whose reconciles have spans.
 func Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		ctx, span := Root(ctx, "reconcile VidraResource", request.NamespacedName)
+		ctx, end := Root(ctx, "reconcile VidraResource", request.NamespacedName)
 		result, err := next.Reconcile(ctx, request)
-		span.End(err)
+		end("", err)
 		return result, err
 	})
 }

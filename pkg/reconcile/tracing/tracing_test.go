@@ -29,9 +29,9 @@ func TestOff(t *testing.T) {
 	get := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/namespaces/shop/configmaps/page", http.NoBody)
 	r := Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		Causes(ctx, causes)
-		_, span := Object(ctx, "apply object", page)
+		_, end := Object(ctx, "apply object", page)
 		_, err := transport.RoundTrip(get) //nolint:bodyclose // it has none
-		span.Done("Restored", err)
+		end("Restored", err)
 		return reconcile.Result{}, err
 	}))
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = r.Reconcile(t.Context(), reconcile.Request{}) }))
