@@ -10,11 +10,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
@@ -230,6 +233,53 @@ func TestCrowdedObject(t *testing.T) {
 	awaitInOrder(t, hostile, crowded)
 	require.NoError(t, deleteVidraResource(t.Context(), hostile))
 	awaitGone(t, crowded)
+}
+
+// TestForgedCrowd has a user create thousands of objects with the label of Vidra whose annotations name a VidraResource of another tenant, and others that
+// do not exist. Vidra sends no request about them, needs little memory for them, and heals the objects of the tenant as fast as beside objects without the label.
+func TestForgedCrowd(t *testing.T) {
+	const crowd, heals, memory = 2000, 9, 64 << 20
+	ns, hostile := newNamespace(t), newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	awaitReady(t, ns)
+	page := declared(t, ns, configMap("page", "hello"))[0]
+	beside := func(prefix string, labels map[string]string) []time.Duration {
+		creating, created := errgroup.Group{}, make(chan error, 1)
+		creating.SetLimit(16)
+		go func() {
+			for i := range crowd {
+				creating.Go(func() error {
+					annotations := map[string]string{v1alpha1.OwnerAnnotationKey(ns): ns}
+					for j := range 8 {
+						other := fmt.Sprintf("%s-%d-%d", hostile, i, j)
+						annotations[v1alpha1.OwnerAnnotationKey(other)] = other
+					}
+					return admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+						Namespace: hostile, Name: fmt.Sprint(prefix, i), Labels: labels, Annotations: annotations,
+					}})
+				})
+			}
+			created <- creating.Wait()
+		}()
+		var took []time.Duration
+		for i := range heals {
+			took = append(took, healOf(t, ns, page, fmt.Sprintf("mine %d", i)))
+		}
+		require.NoError(t, <-created)
+		slices.Sort(took)
+		return took
+	}
+	floor := beside("plain-", nil)
+	awaitReady(t, ns)
+	mark, before := auditMark(t), suite.Metrics(t, operator)["process_resident_memory_bytes"]
+	require.Positive(t, before)
+	took := beside("forged-", map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedByValue})
+	t.Logf("a heal took %s beside objects without the label, %s beside forged ones", floor[heals/2], took[heals/2])
+	require.Less(t, took[heals/2], 5*floor[heals/2]+time.Second, "%s, and %s", floor, took)
+	require.Less(t, suite.Metrics(t, operator)["process_resident_memory_bytes"], before+memory)
+	sent := operatorSince(t, mark)
+	require.Empty(t, sent.ObjectsIn(hostile), "requests about objects of a user:\n%s", sent.ObjectsIn(hostile))
+	require.LessOrEqual(t, len(sent.On("configmaps", ns, "page").Writes()), heals, "a heal each")
 }
 
 // crowd gives an object n forged field managers and as many names of owners as the API
