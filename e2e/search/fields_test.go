@@ -16,13 +16,12 @@ import (
 // generated are the fields of the spec that plans set by rules of their own, with the fields below them.
 var generated = []string{
 	"destination.namespace", "destination.reconcileOnEvents", "manifest", "manifestFrom", "wait", "force", "adopt", "prune", "deletionPolicy", "suspend",
-	"drift.mode", "drift.additions", "revision.hold", "revision.to", "dependsOn",
+	"drift.mode", "drift.additions", "revision.hold", "revision.to", "dependsOn", "serviceAccountName",
 }
 
 // elsewhere are the fields that other tests vary.
 var elsewhere = map[string]string{
 	"destination.server":                "e2e/remote has the other clusters",
-	"serviceAccountName":                "e2e/restricted has the accounts",
 	"kustomize.components":              "e2e/sources has the artifacts",
 	"kustomize.ignoreMissingComponents": "e2e/sources has the artifacts",
 	"kustomize.images":                  "e2e/sources has the artifacts",

@@ -32,6 +32,10 @@ type step struct {
 	Lose bool `json:"lose,omitempty"`
 	// Kind deletes the kind of Thing/custom after the other changes, and creates it again. It is the kind of all runs.
 	Kind bool `json:"kind,omitempty"`
+	// Revoke takes the rights of accounts before the changes, and Remove deletes accounts. Grant gives both back after the changes, and so does Settle.
+	Revoke []string `json:"revoke,omitempty"`
+	Remove []string `json:"remove,omitempty"`
+	Grant  bool     `json:"grant,omitempty"`
 	// Settle lets the operator finish before the next step.
 	Settle bool `json:"settle,omitempty"`
 }
@@ -55,6 +59,8 @@ type spec struct {
 	Wait     bool `json:"wait,omitempty"`
 	// Additions is spec.drift.additions.
 	Additions string `json:"additions,omitempty"`
+	// Account is spec.serviceAccountName.
+	Account string `json:"account,omitempty"`
 	// Remote is a destination at another URL.
 	Remote bool `json:"remote,omitempty"`
 	// Shard is the shard or the installation of the VidraResource, in searches with two operators: that of the others if it is empty.
@@ -93,6 +99,15 @@ func plans(t *rapid.T) plan {
 	for i := range n {
 		s := step{Kill: i > 0 && rapid.IntRange(0, 11).Draw(t, "kill") == 0, Settle: rapid.IntRange(0, 2).Draw(t, "settle") > 0}
 		s.Rotate = s.Kill && rapid.Bool().Draw(t, "rotate")
+		weak := rapid.SampledFrom(accounts).Draw(t, "weak")
+		switch rapid.IntRange(0, 7).Draw(t, "rights") {
+		case 0:
+			s.Revoke = []string{weak}
+		case 1:
+			s.Remove = []string{weak}
+		case 2:
+			s.Grant = true
+		}
 		kind := rapid.SampledFrom([]string{"apply", "apply", "move", "rename", "delete", "edit", "edit", "revision", "policy"}).Draw(t, "kind")
 		if len(wanted) == 0 {
 			kind = "apply"
@@ -226,6 +241,9 @@ func specs(t *rapid.T, name string) spec {
 	}
 	if rare("additions") {
 		s.Additions = rapid.SampledFrom([]string{"Warn", "Revert"}).Draw(t, "additions policy")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "as") == 0 {
+		s.Account = rapid.SampledFrom(accounts).Draw(t, "account")
 	}
 	if rare("broken") {
 		s.Broken = rapid.SampledFrom(breaks).Draw(t, "broken as")

@@ -101,6 +101,12 @@ type run struct {
 	edited map[string]bool
 	// publisher is the UID of the InfrahubSync of this run.
 	publisher atomic.Value
+	// weak has the accounts that lack rights or are gone. departed has the objects that left a manifest since all was quiet, and rightless those among them
+	// that VidraResources with such accounts alone wanted meanwhile: these may not take an object over, which is removed.
+	weak, departed, rightless map[string]bool
+	// accounted is whether each spec of the plan has an account, and mark the begin of the run in the audit log.
+	accounted bool
+	mark      testenv.AuditMark
 	// word matches the names of this run.
 	word *regexp.Regexp
 }
@@ -167,7 +173,7 @@ func execute(logf func(format string, args ...any), plans []plan) (failed []plan
 	}
 	ok := each(func(s *scene) {
 		s.run = newRun(ctx, &s.failing, logf)
-		s.keyless = slices.ContainsFunc(plans, plan.loses)
+		s.keyless, s.run.accounted = slices.ContainsFunc(plans, plan.loses), s.hasAccounts()
 		if s.Slow {
 			defer s.slow()()
 		}
@@ -210,11 +216,14 @@ func newRun(ctx context.Context, t require.TestingT, logf func(format string, ar
 		owners: map[string]spec{}, read: map[string]map[string]int{}, uids: map[string]types.UID{}, unmanaged: map[string]bool{}, mentioned: map[string]bool{}, offered: map[string]bool{}, given: map[string]bool{}, contested: map[string]bool{}, shared: map[string]bool{},
 		seen: map[string]bool{}, unwanted: map[string]bool{}, kills: kills.Load(), blocked: map[string]bool{}, left: map[string]map[string]bool{}, leaving: map[string]map[string]bool{}, touched: map[string]bool{}, held: map[string]bool{}, owed: map[string]owed{},
 		waiting: map[string]spec{}, revisions: map[string]map[int64]map[string]int{}, awaited: map[string]bool{}, exempt: map[string]*exemption{}, edited: map[string]bool{},
+		weak: map[string]bool{}, departed: map[string]bool{}, rightless: map[string]bool{},
 	}
 	r.word = regexp.MustCompile(`\b` + r.prefix + `\b`)
 	for _, ns := range []string{r.main(), r.far(), r.mirror()} {
 		require.NoError(t, admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
+	r.grant(ctx)
+	r.mark = cluster.Env.AuditMark()
 	r.foreign = r.object("ConfigMap/foreign", 0)
 	require.NoError(t, unstructured.SetNestedField(r.foreign.Object, "foreign", "data", "value"))
 	require.NoError(t, admin.Create(ctx, r.foreign, client.FieldOwner("other-user")))
@@ -255,6 +264,7 @@ func (r *run) step(ctx context.Context, s step) {
 	if s.Rotate {
 		require.NoError(r, rotateKey(ctx))
 	}
+	r.weaken(ctx, s)
 	r.listAll(s)
 	if len(s.Delete)+len(s.Apply) > 0 { // the edits may be of objects that have no owner any more, or other values
 		clear(r.owed)
@@ -273,6 +283,9 @@ func (r *run) step(ctx context.Context, s step) {
 	}
 	if s.Kill {
 		require.NoError(r, startOperators(ctx))
+	}
+	if s.Grant {
+		r.grant(ctx)
 	}
 	if s.Settle {
 		r.settle(ctx)
@@ -346,7 +359,7 @@ func (r *run) dropped(name string, was spec, is *spec) {
 				continue
 			}
 		}
-		r.offered[o] = true
+		r.offered[o], r.departed[o] = true, true
 		blocked := o == "Namespace/nested" && was.Others["unmanagedContents"] == "Block"
 		if blocked || r.mentioned[o] || was.NoPrune || was.Orphan || is != nil && (is.NoPrune || is.Orphan) {
 			r.unmanaged[o] = true
@@ -427,6 +440,7 @@ func (r *run) write(ctx context.Context, s spec) (*v1alpha1.VidraResource, error
 			break
 		}
 		r.forget() // what only this one wants, or wanted, goes with it
+		r.grant(ctx)
 		require.NoError(r, startOperators(ctx))
 		require.NoError(r, wait.PollUntilContextTimeout(ctx, suite.Poll, moveTimeout+patience, true, func(ctx context.Context) (bool, error) {
 			r.releaseHeld(ctx)
@@ -482,7 +496,7 @@ func (r *run) fill(ctx context.Context, v *v1alpha1.VidraResource, s spec) {
 	}
 	v.Spec = v1alpha1.VidraResourceSpec{
 		Destination: v1alpha1.Destination{Namespace: r.main()}, Manifest: inline, Prune: new(!s.NoPrune), Suspend: s.Suspend, Force: s.Force, Wait: s.Wait,
-		Adopt: v1alpha1.AdoptPolicy(s.Adopt),
+		Adopt: v1alpha1.AdoptPolicy(s.Adopt), ServiceAccountName: s.Account,
 		Drift: &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftMode(s.Mode), Additions: v1alpha1.AdditionsPolicy(s.Additions)},
 	}
 	if s.Published {
@@ -552,8 +566,11 @@ func (r *run) forget() {
 		}
 	}
 	clear(r.offered)
+	r.noteRightless()
 	awaited := r.awaitedNow()
-	maps.DeleteFunc(r.uids, func(o string, _ types.UID) bool { return len(wanted[o]) == 0 && (!r.awaited[o] || !awaited[o]) })
+	maps.DeleteFunc(r.uids, func(o string, _ types.UID) bool {
+		return len(wanted[o]) == 0 && (!r.awaited[o] || !awaited[o]) || r.rightless[o]
+	})
 }
 
 // edit does what a user does to an object that exists.
@@ -728,6 +745,7 @@ func (r *run) merge(ctx context.Context, u *unstructured.Unstructured, fields ma
 
 // settle waits until everything is as the promises say, and notes the uids.
 func (r *run) settle(ctx context.Context) {
+	r.grant(ctx)
 	if !r.settles(ctx) {
 		r.broken(slices.Collect(r.wrong(ctx)))
 	}
@@ -741,8 +759,10 @@ func (r *run) settle(ctx context.Context) {
 	})
 	r.before, r.settled, r.awaited = r.wanted(), r.sole(), r.awaitedNow()
 	r.record(ctx)
+	for _, of := range []map[string]bool{r.edited, r.departed, r.rightless} {
+		clear(of)
+	}
 	clear(r.exempt)
-	clear(r.edited)
 	r.note(ctx)
 	if moved := r.moved(ctx); len(moved) > 0 {
 		r.broken([]string{fmt.Sprintf("deleted and created again: %v", moved)})
@@ -794,7 +814,7 @@ func (r *run) note(ctx context.Context) {
 	wanted := r.wanted()
 	for o := range r.before {
 		u := r.object(o, 0)
-		if wanted[o] == nil || r.uids[o] != "" || admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
+		if wanted[o] == nil || r.rightless[o] || r.uids[o] != "" || admin.Get(ctx, client.ObjectKeyFromObject(u), u) != nil {
 			continue
 		}
 		if u.GetLabels()[v1alpha1.ManagedByLabel] == v1alpha1.ManagedByValue && u.GetDeletionTimestamp() == nil {
@@ -819,6 +839,7 @@ func (r *run) moved(ctx context.Context) (found []string) {
 
 // finish ends the policies that keep differences, and compares everything.
 func (r *run) finish(ctx context.Context) {
+	r.grant(ctx)
 	for _, name := range slices.Sorted(maps.Keys(r.owners)) {
 		s := r.owners[name]
 		if w, waits := r.waiting[name]; waits {
@@ -834,6 +855,7 @@ func (r *run) finish(ctx context.Context) {
 	r.settle(ctx)
 	r.requireDeleted(ctx)
 	r.requireOrder(ctx)
+	r.requireImpersonated()
 }
 
 // requireDeleted requires that the deletions of earlier steps end, perhaps with a release of an object that another VidraResource has taken over, unless
@@ -888,6 +910,10 @@ func (r *run) end(ctx context.Context) {
 	}
 	r.requireOrder(ctx)
 	r.endSync(ctx)
+	for _, name := range accounts {
+		_, rights := r.account(name)
+		require.NoError(r, client.IgnoreNotFound(admin.Delete(ctx, rights)))
+	}
 	for _, ns := range []string{r.main(), r.far(), r.mirror(), r.nested()} {
 		require.NoError(r, client.IgnoreNotFound(admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})))
 	}

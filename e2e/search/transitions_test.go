@@ -40,6 +40,9 @@ func TestTransitions(t *testing.T) {
 			if lose {
 				batch[i] = batch[i].losing()
 			}
+			if rapid.IntRange(0, 3).Draw(rt, "accounted") == 0 {
+				batch[i] = batch[i].accounted()
+			}
 		}
 		for _, p := range execute(t.Logf, batch) {
 			rt.Errorf("a promise is broken by the plan, beside %d others:\n%s", len(batch)-1, p)
