@@ -216,10 +216,10 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 	get := c.get
 	c.mu.Unlock()
 	post := request{kind: "query", what: "query " + q.Name, method: http.MethodPost, path: []string{"api", "query", q.Name}, query: q.params(), body: body, limit: maxListBytes, verified: true}
-	var answer []byte
+	var got answer
 	var refused error
 	if !get {
-		answer, _, refused = c.do(ctx, post)
+		got, refused = c.do(ctx, post)
 		err, get = refused, refusesPost[statusOf(refused)]
 	}
 	if get {
@@ -229,7 +229,7 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 		if offset > 0 {
 			fallback.query.Set("offset", strconv.Itoa(offset))
 		}
-		answer, _, err = c.do(ctx, fallback)
+		got, err = c.do(ctx, fallback)
 		c.mu.Lock()
 		c.get = err == nil
 		c.mu.Unlock()
@@ -240,11 +240,11 @@ func (c *Client) page(ctx context.Context, q Query, offset int) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	if messages := messagesOf(answer, c.redact); messages != "" { // data beside errors is not complete
+	if messages := messagesOf(got.body, got.redact); messages != "" { // data beside errors is not complete
 		return page{}, &Error{Reason: v1alpha1.SyncReasonQueryFailed, Message: fmt.Sprintf(
 			"query %s at %s failed: %s: check the query in Infrahub", q.Name, origin(c.base), messages)}
 	}
-	p, err := parsePage(answer)
+	p, err := parsePage(got.body)
 	if err != nil {
 		return page{}, invalid("query "+q.Name, c.base, err.Error())
 	}
@@ -263,27 +263,28 @@ func (q Query) params() url.Values {
 // Content reads the content of an artifact: by its storage id, which no later content has, or else by its id. It compares
 // the checksum. contentType is the content type that the server states, if any.
 func (c *Client) Content(ctx context.Context, a Artifact, branch, at string) (content []byte, contentType string, err error) {
+	var got answer
 	sum, _ := hashOf(a.Checksum)
 	r := request{kind: "artifact", what: "artifact " + a.ID, method: http.MethodGet, limit: MaxArtifactBytes, verified: sum != nil}
 	if a.StorageID != "" {
 		r.path = []string{"api", "storage", "object", a.StorageID}
-		content, contentType, err = c.do(ctx, r)
+		got, err = c.do(ctx, r)
 	}
 	if status := statusOf(err); a.StorageID == "" || status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
 		r.path, r.query = []string{"api", "artifact", a.ID}, Query{Branch: branch, At: at}.params()
 		r.query.Del("update_group")
-		content, contentType, err = c.do(ctx, r)
+		got, err = c.do(ctx, r)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	if looksLikeHTML(content) {
+	if looksLikeHTML(got.body) {
 		return nil, "", invalid("artifact "+a.ID, c.base, "the answer is an HTML page, of a proxy or a login: check spec.source.infrahubAPIURL")
 	}
-	if err := Verify(content, a.Checksum); err != nil {
+	if err := Verify(got.body, a.Checksum); err != nil {
 		return nil, "", invalid("artifact "+a.ID, c.base, err.Error())
 	}
-	return content, contentType, nil
+	return got.body, got.contentType, nil
 }
 
 // request is a request with credentials.
@@ -301,20 +302,28 @@ type request struct {
 	verified bool
 }
 
+// answer is an answer to a request.
+type answer struct {
+	body        []byte
+	contentType string
+	// redact removes the credentials of the request from text of the answer.
+	redact func(string) string
+}
+
 // do sends a request. If the server refuses the token of a login, it logs in once more.
-func (c *Client) do(ctx context.Context, r request) (body []byte, contentType string, err error) {
+func (c *Client) do(ctx context.Context, r request) (answer, error) {
 	token, err := c.login(ctx, "")
 	if err != nil {
-		return nil, "", err
+		return answer{}, err
 	}
-	body, contentType, err = c.send(ctx, r, token)
+	got, err := c.send(ctx, r, token)
 	if statusOf(err) == http.StatusUnauthorized && c.options.Credentials.Token == "" {
 		if token, err = c.login(ctx, token); err != nil {
-			return nil, "", err
+			return answer{}, err
 		}
-		body, contentType, err = c.send(ctx, r, token)
+		got, err = c.send(ctx, r, token)
 	}
-	return body, contentType, err
+	return got, err
 }
 
 // login returns the token of a login other than refused. It is empty for credentials that are a token.
@@ -326,7 +335,7 @@ func (c *Client) login(ctx context.Context, refused string) (string, error) {
 	case c.logins <- struct{}{}:
 		defer func() { <-c.logins }()
 	case <-ctx.Done():
-		return "", transportError("login", c.base, ctx.Err(), c.redact)
+		return "", transportError("login", c.base, ctx.Err(), c.redacting(""))
 	}
 	c.mu.Lock()
 	token := c.token
@@ -338,14 +347,14 @@ func (c *Client) login(ctx context.Context, refused string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	answer, _, err := c.send(ctx, request{kind: "login", what: "login", method: http.MethodPost, path: []string{"api", "auth", "login"}, body: body, limit: maxErrorBytes, verified: true}, "")
+	answered, err := c.send(ctx, request{kind: "login", what: "login", method: http.MethodPost, path: []string{"api", "auth", "login"}, body: body, limit: maxErrorBytes, verified: true}, "")
 	if err != nil {
 		return "", err
 	}
 	var got struct {
 		Token string `json:"access_token"`
 	}
-	if json.Unmarshal(answer, &got) != nil || got.Token == "" || strings.ContainsAny(got.Token, "\r\n\x00") {
+	if json.Unmarshal(answered.body, &got) != nil || got.Token == "" || strings.ContainsAny(got.Token, "\r\n\x00") {
 		return "", invalid("login", c.base, "the answer has no access_token: check that spec.source.infrahubAPIURL is the URL of an Infrahub server")
 	}
 	c.mu.Lock()
@@ -355,7 +364,7 @@ func (c *Client) login(ctx context.Context, refused string) (string, error) {
 }
 
 // send sends one request and reads the answer.
-func (c *Client) send(ctx context.Context, r request, token string) (body []byte, contentType string, err error) {
+func (c *Client) send(ctx context.Context, r request, token string) (_ answer, err error) {
 	defer func() {
 		reason := ""
 		if e, is := errors.AsType[*Error](err); is {
@@ -365,38 +374,39 @@ func (c *Client) send(ctx context.Context, r request, token string) (body []byte
 	}()
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
+	redact := c.redacting(token)
 	to := c.base.JoinPath(escaped(r.path)...)
 	to.RawQuery = r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, to.String(), bytes.NewReader(r.body))
 	if err != nil {
-		return nil, "", transportError(r.what, c.base, err, c.redact)
+		return answer{}, transportError(r.what, c.base, err, redact)
 	}
 	c.setHeaders(req, r, token)
 	response, err := c.http.Do(req)
 	if err != nil {
-		return nil, "", transportError(r.what, c.base, err, c.redact)
+		return answer{}, transportError(r.what, c.base, err, redact)
 	}
 	defer func() { _ = response.Body.Close() }() // it is read, or not needed
 	limit := r.limit
 	if response.StatusCode != http.StatusOK {
 		limit = maxErrorBytes
 	}
-	body, err = io.ReadAll(io.LimitReader(response.Body, limit+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	switch {
 	case response.StatusCode != http.StatusOK:
-		return nil, "", statusError(r.what, c.base, response, body, time.Now(), c.redact)
+		return answer{}, statusError(r.what, c.base, response, body, time.Now(), redact)
 	case err != nil && ctx.Err() != nil:
-		return nil, "", transportError(r.what, c.base, ctx.Err(), c.redact)
+		return answer{}, transportError(r.what, c.base, ctx.Err(), redact)
 	case err != nil:
-		return nil, "", invalid(r.what, c.base, "the answer ends early: see the server and the proxies before it")
+		return answer{}, invalid(r.what, c.base, "the answer ends early: see the server and the proxies before it")
 	case int64(len(body)) > limit:
 		e := invalid(r.what, c.base, fmt.Sprintf("the answer has more than %d bytes, which is the limit", limit))
 		e.TooLarge = true
-		return nil, "", e
+		return answer{}, e
 	case endUnknown(response) && !r.verified:
-		return nil, "", invalid(r.what, c.base, "the answer has neither a length nor a checksum, and may be half of it: have the query return checksum, or see the proxies before the server")
+		return answer{}, invalid(r.what, c.base, "the answer has neither a length nor a checksum, and may be half of it: have the query return checksum, or see the proxies before the server")
 	}
-	return body, response.Header.Get("Content-Type"), nil
+	return answer{body: body, contentType: response.Header.Get("Content-Type"), redact: redact}, nil
 }
 
 // endUnknown reports whether the end of the connection is the end of the answer, so that one that is cut off looks complete.
@@ -437,10 +447,10 @@ func escaped(segments []string) []string {
 	return all
 }
 
-// redact removes the credentials from text of the server, which may repeat the request.
-func (c *Client) redact(text string) string {
-	c.mu.Lock()
-	token := c.token
-	c.mu.Unlock()
-	return display.NewCredentials(token, c.options.Credentials.Token, c.options.Credentials.Password).Withhold(text)
+// redacting returns a function that removes the credentials of a request with a token of a login from text of the server, which may repeat the request. The
+// token is that of the request: another request may have logged in meanwhile.
+func (c *Client) redacting(token string) func(string) string {
+	return func(text string) string {
+		return display.NewCredentials(token, c.options.Credentials.Token, c.options.Credentials.Password).Withhold(text)
+	}
 }

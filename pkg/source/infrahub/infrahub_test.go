@@ -7,12 +7,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -119,6 +121,47 @@ func TestRepeatedHeader(t *testing.T) {
 	_, err = c.Artifacts(t.Context(), Query{Name: "q"})
 	require.ErrorContains(t, err, "X-INFRAHUB-KEY ***")
 	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// TestRepeatedFormerToken: a server repeats the token of a request after another request has logged in anew.
+func TestRepeatedFormerToken(t *testing.T) {
+	for name, status := range map[string]int{"Refused": http.StatusInternalServerError, "Answered": http.StatusOK} {
+		t.Run(name, func(t *testing.T) {
+			var logins atomic.Int32
+			slow, proceed := make(chan struct{}), make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/login"):
+					_, _ = fmt.Fprintf(w, `{"access_token":"token-%d"}`, logins.Add(1))
+				case strings.HasSuffix(r.URL.Path, "/slow"):
+					close(slow)
+					<-proceed
+					w.WriteHeader(status)
+					_, _ = fmt.Fprintf(w, `{"errors":[{"message":"no %s"}]}`, r.Header.Get("Authorization"))
+				case r.Header.Get("Authorization") == "Bearer token-1":
+					w.WriteHeader(http.StatusUnauthorized)
+				default:
+					_, _ = io.WriteString(w, `{"data":{"CoreArtifact":{"edges":[]}}}`)
+				}
+			}))
+			defer server.Close()
+			c, err := New(Options{URL: server.URL, Credentials: Credentials{Username: "u", Password: "p"}})
+			require.NoError(t, err)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := c.Artifacts(t.Context(), Query{Name: "slow"})
+				failed <- err
+			}()
+			<-slow
+			_, err = c.Artifacts(t.Context(), Query{Name: "other"})
+			require.NoError(t, err, "logs in again")
+			close(proceed)
+			require.EqualValues(t, 2, logins.Load())
+			err = <-failed
+			require.ErrorContains(t, err, "no Bearer ***")
+			require.NotContains(t, err.Error(), "token-")
+		})
+	}
 }
 
 // FuzzParsePage: no answer ends the program, and a list has as many artifacts as the answer.
