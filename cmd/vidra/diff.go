@@ -60,7 +60,7 @@ func newDiff(k *kube) *cobra.Command {
 
 // diffError gives an error the exit code of a diff that failed, unless it has one.
 func diffError(err error) error {
-	if exit := (*exitError)(nil); err == nil || errors.As(err, &exit) {
+	if _, is := errors.AsType[*exitError](err); is || err == nil {
 		return err
 	}
 	return &exitError{code: exitDiffFailed, error: err}

@@ -80,7 +80,7 @@ func newExpect(k *kube) *cobra.Command {
 
 // measured gives the error of a measurement its exit code.
 func measured(err error) error {
-	if notHealed := (*vidratest.NotHealedError)(nil); err == nil || errors.As(err, &notHealed) {
+	if _, is := errors.AsType[*vidratest.NotHealedError](err); is || err == nil {
 		return err
 	}
 	return &exitError{code: exitNotMeasured, error: err}

@@ -58,7 +58,7 @@ func (f *getFlags) run(cmd *cobra.Command, names []string) error {
 		ResourceTypeOrNameArgs(true, append([]string{v1alpha1.Resource.GroupResource().String()}, names...)...).
 		ContinueOnError().Latest().TransformRequests(f.accept).Do()
 	infos, err := result.Infos()
-	if all := utilerrors.Aggregate(nil); errors.As(err, &all) && len(all.Errors()) > 0 {
+	if all, is := errors.AsType[utilerrors.Aggregate](err); is && len(all.Errors()) > 0 {
 		err = all.Errors()[0]
 	}
 	if err != nil && len(infos) == 0 {

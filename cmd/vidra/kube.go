@@ -70,9 +70,7 @@ func (k *kube) writes() (*writes.Client, error) { return new(operatorFlags).writ
 
 // reachable adds the next step to an error of the network.
 func reachable(err error) error {
-	var request *url.Error
-	var network net.Error
-	if errors.As(err, &request) && errors.As(request.Err, &network) {
+	if request, is := errors.AsType[*url.Error](err); is && errors.As(request.Err, new(net.Error)) {
 		return fmt.Errorf("the API server cannot be reached: check --context, --kubeconfig and the network: %w", err)
 	}
 	return err

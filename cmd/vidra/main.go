@@ -75,8 +75,8 @@ func run(ctx context.Context, cmd *cobra.Command) int {
 	cmd.SetOut(&terminal.Writer{Out: cmd.OutOrStdout()})
 	cmd.SetErr(&terminal.Writer{Out: cmd.ErrOrStderr()})
 	err := interrupted(ctx, cmd.ExecuteContext(ctx))
-	code, exit := exitFailed, (*exitError)(nil)
-	if errors.As(err, &exit) {
+	code := exitFailed
+	if exit, is := errors.AsType[*exitError](err); is {
 		code = exit.code
 		if exit.error == nil {
 			return code
@@ -96,8 +96,8 @@ func run(ctx context.Context, cmd *cobra.Command) int {
 // outputClosed reports whether the reader of the output ended, as head does. A connection that breaks while a request is sent fails with
 // EPIPE, too, and is an error.
 func outputClosed(err error) bool {
-	file := (*fs.PathError)(nil)
-	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
+	file, is := errors.AsType[*fs.PathError](err)
+	return is && errors.Is(file, syscall.EPIPE)
 }
 
 // interrupted returns errInterrupted for the error of a command that a signal ended. If its writes are unfinished, it has that error, too.

@@ -109,11 +109,11 @@ func (s *stream) next() ([]byte, error) {
 		return event, nil
 	}
 	cause := context.Cause(s.ctx)
-	var end *ending
+	end, is := errors.AsType[*ending](cause)
 	switch {
 	case cause == nil: // the API server has ended it
 		return event, err
-	case !errors.As(cause, &end):
+	case !is:
 		return nil, cause
 	case end.status == nil:
 		return nil, io.EOF

@@ -57,9 +57,9 @@ func (o *Objects) Select(ctx context.Context, q Query) (*Selected, error) {
 	}
 	lists, err := o.kinds.ServerPreferredResources()
 	found := &Selected{}
-	var failed *discovery.ErrGroupDiscoveryFailed
+	failed, is := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err)
 	switch {
-	case errors.As(err, &failed):
+	case is:
 		for gv := range failed.Groups {
 			found.Unread = append(found.Unread, fmt.Sprintf("the server of %s does not answer", gv))
 		}

@@ -407,8 +407,8 @@ func (d *differ) contested(ctx context.Context, diff *ObjectDifference, o *desir
 	if d.settings.Adopt != v1alpha1.AdoptAlways && !drift {
 		elsewhere = finder.Claimant.OwnersElsewhere(o.Key, live, others)
 	}
-	contest := (*owners.Conflict)(nil)
-	if !errors.As(owners.Contested(conflict, live, o.Unstructured(), others, elsewhere, drift), &contest) {
+	contest, is := errors.AsType[*owners.Conflict](owners.Contested(conflict, live, o.Unstructured(), others, elsewhere, drift))
+	if !is {
 		return ""
 	}
 	why := contest.AsFailure(nil, known).Message
@@ -533,9 +533,9 @@ func (d *differ) mayTake(ctx context.Context, o *desired.Object, live, applied *
 	if err != nil {
 		return false, "", err
 	}
-	rival := (*owners.Conflict)(nil)
+	rival, is := errors.AsType[*owners.Conflict](owners.RivalOf(others, o.Unstructured()))
 	switch {
-	case errors.As(owners.RivalOf(others, o.Unstructured()), &rival):
+	case is:
 		return false, rival.AsFailure(nil, d.runner.Disclosure(o, live)).Message, nil
 	case d.settings.Claimant.Applied(live):
 		return false, "", nil

@@ -35,7 +35,7 @@ func parseFiles(files []File) (parsedFiles, error) {
 	parsed := make(parsedFiles, 0, len(files))
 	for _, f := range files {
 		objects, err := manifest.Parse(f.Text, manifest.Options{Source: f.Name})
-		if problems := (manifest.Errors)(nil); errors.As(err, &problems) {
+		if problems, are := errors.AsType[manifest.Errors](err); are {
 			all = append(all, problems...)
 		} else if err != nil {
 			return nil, err

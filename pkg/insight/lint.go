@@ -85,8 +85,8 @@ func Lint(files []File) Faults {
 
 // problemsIn are the errors of a manifest, one by one.
 func problemsIn(err error) []string {
-	var all manifest.Errors
-	if !errors.As(err, &all) {
+	all, is := errors.AsType[manifest.Errors](err)
+	if !is {
 		return []string{err.Error()}
 	}
 	var problems []string

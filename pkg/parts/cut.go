@@ -106,7 +106,7 @@ func read(texts []Text, o Options) ([]document, *Manifest, error) {
 			return nil, nil, fmt.Errorf("%s: the manifest has %d bytes up to here, and the limit is %d: make several VidraResources of it", text.Name, size, o.MaxTotal)
 		}
 		found, err := manifest.Documents(text.Text, manifest.Options{Source: text.Name, MaxBytes: o.MaxTotal, Objects: len(m.Objects), Values: values})
-		if problems := (manifest.Errors)(nil); errors.As(err, &problems) {
+		if problems, are := errors.AsType[manifest.Errors](err); are {
 			errs = append(errs, problems...)
 		} else if err != nil {
 			return nil, nil, err

@@ -55,10 +55,9 @@ func WriteJUnit(w io.Writer, suite string, results ...Result) error {
 	for _, r := range results {
 		total += r.Took
 		c := junitCase{Name: r.Name, Class: suite, Time: seconds(r.Took), Output: r.Output}
-		notHealed := (*NotHealedError)(nil)
 		switch {
 		case r.Err == nil:
-		case errors.As(r.Err, &notHealed):
+		case errors.As(r.Err, new(*NotHealedError)):
 			s.Failures++
 			c.Failure = &junitProblem{Message: "not healed", Text: r.Err.Error()}
 		default:

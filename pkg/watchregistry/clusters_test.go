@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/vidra-operator/vidra/pkg/cluster"
 )
 
 // TestRemovedClusterIsForgotten looks at what a removed cluster leaves behind, while
@@ -119,7 +121,7 @@ func TestTooManyKinds(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
-		if !strings.HasSuffix(r.URL.Path, "/"+crds.Resource) || len(sent) > 0 {
+		if !strings.HasSuffix(r.URL.Path, "/"+cluster.Definitions.Resource) || len(sent) > 0 {
 			<-r.Context().Done()
 			return
 		}

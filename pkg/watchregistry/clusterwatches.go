@@ -21,11 +21,8 @@ import (
 	"github.com/vidra-operator/vidra/pkg/cluster"
 )
 
-// The resources that define which kinds the API server serves.
-var (
-	crds        = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-)
+// apiServices define, with cluster.Definitions, which kinds the API server serves.
+var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
 const (
 	// The API server publishes a new kind in discovery some time after its
@@ -49,9 +46,9 @@ type clusterWatches struct {
 	// pages bounds how many pages of lists are read at a time where lists that are not streamed are read in pages; nil
 	// elsewhere.
 	pages *semaphore.Weighted
-	// backoffs space the requests of the watches on crds and apiServices.
+	// backoffs space the requests of the watches on cluster.Definitions and apiServices.
 	backoffs map[schema.GroupVersionResource]*requestBackoff
-	// noticing counts the watches on crds and apiServices that have listed and work.
+	// noticing counts the watches on cluster.Definitions and apiServices that have listed and work.
 	noticing atomic.Int32
 	// groups is the queue of API groups to check.
 	groups workqueue.TypedRateLimitingInterface[string]
@@ -62,10 +59,10 @@ type clusterWatches struct {
 	stored map[schema.GroupVersionResource]*atomic.Int64
 }
 
-func newClusterWatches(r *Registry, name string, cluster Cluster) *clusterWatches {
+func newClusterWatches(r *Registry, name string, client Cluster) *clusterWatches {
 	c := &clusterWatches{
-		registry: r, name: name, client: cluster, listLimiter: newListLimiter(),
-		backoffs: map[schema.GroupVersionResource]*requestBackoff{crds: newRequestBackoff(), apiServices: newRequestBackoff()},
+		registry: r, name: name, client: client, listLimiter: newListLimiter(),
+		backoffs: map[schema.GroupVersionResource]*requestBackoff{cluster.Definitions: newRequestBackoff(), apiServices: newRequestBackoff()},
 		groups: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](recheckMin, recheckMax)),
 		definitions: map[string]int{},
@@ -135,7 +132,7 @@ func (c *clusterWatches) run() {
 // server may serve the group for a moment after that, and it leaves the watches on an extension API server open.
 var deletedRechecks = [...]time.Duration{time.Second, 5 * time.Second, 20 * time.Second, time.Minute}
 
-// watchKinds runs a metadata informer on crds or apiServices. Each event enqueues the API
+// watchKinds runs a metadata informer on cluster.Definitions or apiServices. Each event enqueues the API
 // group that the object defines. While the informer fails, new kinds are found by the
 // probes of Pending watches and by the retries of the owners.
 func (c *clusterWatches) watchKinds(gvr schema.GroupVersionResource, backoff *requestBackoff) {

@@ -112,14 +112,14 @@ func (p *pagedWatch) run() {
 	defer close(p.events)
 	version, err := p.sendPages()
 	if err != nil {
-		p.send(apiwatch.Event{Type: apiwatch.Error, Object: statusOf(err)})
+		p.send(errorEvent(err))
 		return
 	}
 	opts := p.selectors
 	opts.ResourceVersion, opts.AllowWatchBookmarks, opts.TimeoutSeconds = version, true, p.timeout
 	source, err := p.client.open(p.ctx, opts, p.watch)
 	if err != nil {
-		p.send(apiwatch.Event{Type: apiwatch.Error, Object: statusOf(err)})
+		p.send(errorEvent(err))
 		return
 	}
 	defer source.Stop()
@@ -185,13 +185,13 @@ func (p *pagedWatch) send(e apiwatch.Event) bool {
 	}
 }
 
-// statusOf returns the Status of an error.
-func statusOf(err error) *metav1.Status {
-	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
-		status := answer.Status()
-		return &status
-	}
-	return &metav1.Status{
+// errorEvent returns the event of a failed request: the answer of the API server, or 503 without one.
+func errorEvent(err error) apiwatch.Event {
+	status := metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: err.Error(),
 	}
+	if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
+		status = answer.Status()
+	}
+	return apiwatch.Event{Type: apiwatch.Error, Object: &status}
 }

@@ -17,7 +17,7 @@ func TestReporter(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
 	c := &clusterWatches{registry: &Registry{opts: Options{Log: log}}, name: "https://remote:6443"}
-	report := c.reporter(crds)
+	report := c.reporter(cluster.Definitions)
 	c.noticing.Add(1) // it is synced
 	starting := fmt.Errorf("list: %w", cluster.ErrStarting)
 	report(failed, ReasonUnavailable, starting)

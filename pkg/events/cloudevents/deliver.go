@@ -110,10 +110,10 @@ func (c *Sink) send(ctx context.Context, e event.Event) attempt {
 
 // logNoAnswer logs a request without an answer, unless ctx ended it.
 func (c *Sink) logNoAnswer(ctx context.Context, err error) {
-	var of *url.Error
+	of, is := errors.AsType[*url.Error](err)
 	switch {
 	case ctx.Err() != nil:
-	case errors.As(err, &of) && of.Timeout():
+	case is && of.Timeout():
 		c.failures.log("timeout", "The sink of CloudEvents does not answer", "error", withoutURL(err))
 	default:
 		c.failures.log("connection", "The sink of CloudEvents cannot be reached", "error", withoutURL(err))
@@ -143,8 +143,7 @@ func retryAfter(header http.Header) time.Duration {
 
 // withoutURL returns an error without the URL of the request.
 func withoutURL(err error) string {
-	var of *url.Error
-	if errors.As(err, &of) {
+	if of, is := errors.AsType[*url.Error](err); is {
 		return of.Err.Error()
 	}
 	return err.Error()

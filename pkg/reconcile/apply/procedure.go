@@ -372,8 +372,8 @@ func (p *procedure) applyAgain(ctx context.Context, as plan.Why, refused error) 
 	} else {
 		found, err = p.api.get(ctx)
 	}
-	switch rival := new(owners.Conflict); {
-	case errors.As(err, &rival) && found != nil && !p.known.settings.Claimant.Applied(found): // the marks alone would remove the fields that we applied
+	switch _, rivals := errors.AsType[*owners.Conflict](err); {
+	case rivals && found != nil && !p.known.settings.Claimant.Applied(found): // the marks alone would remove the fields that we applied
 		return nil, errors.Join(err, claim(ctx, p.api, p.known.settings, p.known.task))
 	case err != nil:
 		return nil, err

@@ -58,14 +58,11 @@ func parse(parts []Part) ([]manifest.Object, error) {
 	values := 0
 	for _, p := range parts {
 		objects, err := manifest.Parse(p.text, manifest.Options{Source: p.name, Objects: len(all), Values: values, Artifact: p.source != nil && source.IsArtifact(p.source.Kind)})
-		if problems := (manifest.Errors)(nil); p.secret && errors.As(err, &problems) {
-			for _, problem := range problems {
+		problems, _ := errors.AsType[manifest.Errors](err)
+		for _, problem := range problems {
+			problem.Position = p.placed(problem.Position)
+			if p.secret {
 				problem.Message = "cannot be read (what is wrong is withheld, because it may quote the Secret)"
-			}
-		}
-		if problems := (manifest.Errors)(nil); errors.As(err, &problems) {
-			for _, problem := range problems {
-				problem.Position = p.placed(problem.Position)
 			}
 		}
 		if err != nil {

@@ -226,7 +226,7 @@ func (r reading) failure(got *Parts, err error, key source.Key, name string) *ob
 	}
 	why := &object.Failure{Reason: v1alpha1.ReasonSourceUnavailable, Message: display.Truncate(message, v1alpha1.MaxProblemMessage)}
 	got.Transient = !apierrors.IsForbidden(err)
-	if of := (*source.Error)(nil); errors.As(err, &of) {
+	if of, is := errors.AsType[*source.Error](err); is {
 		why.Reason, got.Transient = of.Reason, !of.Awaited && of.NotServed.Empty() && got.Transient
 		if of.Revision != "" {
 			got.Versions[key] = of.Revision

@@ -177,9 +177,9 @@ type reasoned interface {
 // Explain turns the error of an apply into a reason and a message for users. known is the decision
 // about values of the object.
 func Explain(err error, gvk schema.GroupVersionKind, id Identity, known ownership.Disclosure) Failure {
-	own := reasoned(nil)
+	own, is := errors.AsType[reasoned](err)
 	switch {
-	case errors.As(err, &own):
+	case is:
 		return own.AsFailure(err, known)
 	case kindTerminating(err):
 		return *crdTerminating(gvk)

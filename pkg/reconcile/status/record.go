@@ -216,17 +216,19 @@ func (p *Recorder) RecordFailure(r apply.Result) {
 		}
 		p.Plan.Findings.PendingDrift[r.Task.Object.Key] = r.Task.Cause
 	}
-	conflict, asked := new(owners.Conflict), o.Attempts.ReleaseAsked
-	if o.Attempts.ReleaseAsked = errors.As(r.Err, &conflict) && conflict.Leaving; o.Attempts.ReleaseAsked && !asked {
+	conflict, is := errors.AsType[*owners.Conflict](r.Err)
+	leaving := is && conflict.Leaving
+	if leaving && !o.Attempts.ReleaseAsked {
 		p.Plan.Env.Trigger.EnqueueRetry(trigger.Owner{Name: conflict.Other})
 	}
+	o.Attempts.ReleaseAsked = leaving
 	o.SetUnapplied(v1alpha1.ObjectFailed)
 	if object.KindGone(r.Err) {
 		o.SetUnapplied(v1alpha1.ObjectPending)
 		p.Applier.Destination.Invalidate(r.Task.Object.GVK.Group)
 		p.Plan.State.Read.Again = true
 	}
-	if refused := new(owners.Refusal); errors.As(r.Err, &refused) || r.End == apply.Unread {
+	if errors.As(r.Err, new(*owners.Refusal)) || r.End == apply.Unread {
 		o.Entry = nil // it is not ours, and could keep the VidraResource from being deleted
 	}
 }
