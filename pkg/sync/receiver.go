@@ -48,6 +48,8 @@ const (
 	requestGap = 500 * time.Millisecond
 	// minWebhookKey is the least length of a key in bytes.
 	minWebhookKey = 8
+	// lastRequest bounds the requests for syncs at the end of a process.
+	lastRequest = 2 * time.Second
 )
 
 // webhookBackoff has the attempts to request syncs, half a minute in all: the sender of a webhook has its answer before them.
@@ -242,15 +244,11 @@ func signed(keys [][]byte, id, at string, body []byte, headers []string) bool {
 }
 
 // Start implements manager.Runnable: it requests the syncs of the noted branches until ctx ends, also after a short outage of the API server. A further
-// webhook does not wait for the next attempt.
+// webhook does not wait for the next attempt. The end has one more attempt.
 func (r *Receiver) Start(ctx context.Context) error {
-	defer func() {
-		r.received.mu.Lock()
-		defer r.received.mu.Unlock()
-		r.received.ended = true
-	}()
 	gap := rate.NewLimiter(rate.Every(requestGap), 1)
 	branches, failed := map[string]bool{}, map[string]bool{}
+	defer func() { r.requestLast(ctx, branches, failed) }()
 	backoff, again := webhookBackoff, (<-chan time.Time)(nil)
 	for {
 		select {
@@ -268,17 +266,39 @@ func (r *Receiver) Start(ctx context.Context) error {
 		clear(r.received.branches)
 		r.received.mu.Unlock()
 		err := r.request(ctx, branches, failed)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil && backoff.Steps > 1 { // an API server that starts refuses requests until it has read its roles
 			again = time.After(backoff.Step())
 			continue
 		}
-		if err != nil && ctx.Err() == nil {
-			r.Metrics.webhooks.WithLabelValues(webhookFailed).Inc()
-			r.Log.Error(err, "A webhook of Infrahub has requested no sync: the next query comes at the interval")
-		}
+		r.report(err)
 		again = nil
 		clear(branches)
 		clear(failed)
+	}
+}
+
+// requestLast refuses further webhooks, and requests the syncs of those that were accepted before the end of ctx.
+func (r *Receiver) requestLast(ctx context.Context, branches, failed map[string]bool) {
+	r.received.mu.Lock()
+	r.received.ended = true
+	maps.Copy(branches, r.received.branches)
+	r.received.mu.Unlock()
+	if len(branches)+len(failed) == 0 {
+		return
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastRequest)
+	defer cancel()
+	r.report(r.request(last, branches, failed))
+}
+
+// report logs and counts an error of the last attempt to request syncs.
+func (r *Receiver) report(err error) {
+	if err != nil {
+		r.Metrics.webhooks.WithLabelValues(webhookFailed).Inc()
+		r.Log.Error(err, "A webhook of Infrahub has requested no sync: the next query comes at the interval")
 	}
 }
 

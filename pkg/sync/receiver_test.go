@@ -24,8 +24,18 @@ import (
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 )
 
-// requesting returns a Receiver at work beside an API server with the InfrahubSyncs a and b, each of the branch with its name.
+// requesting returns a Receiver at work, as idle returns it.
 func requesting(t *testing.T, answers interceptor.Funcs) *Receiver {
+	t.Helper()
+	r := idle(t, answers)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() { _ = r.Start(ctx) }()
+	return r
+}
+
+// idle returns a Receiver beside an API server with the InfrahubSyncs a and b, each of the branch with its name.
+func idle(t *testing.T, answers interceptor.Funcs) *Receiver {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
@@ -35,12 +45,7 @@ func requesting(t *testing.T, answers interceptor.Funcs) *Receiver {
 		return is
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(of("a"), of("b")).WithInterceptorFuncs(answers).Build()
-	r := &Receiver{API: api, Client: api, Metrics: NewMetrics(), Log: logr.Discard()}
-	r.Complete()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	go func() { _ = r.Start(ctx) }()
-	return r
+	return (&Receiver{API: api, Client: api, Metrics: NewMetrics(), Log: logr.Discard()}).Complete()
 }
 
 // send delivers a webhook about a changed artifact, with further fields.
@@ -50,17 +55,51 @@ func send(t *testing.T, r *Receiver, id, fields string) {
 	require.Less(t, status, 300)
 }
 
-// TestWebhookAtTheEnd: the endpoint of webhooks is open until the reconciles of the process have ended. A webhook after the last request for syncs is
-// refused, so that its sender knows of the loss.
+// TestWebhookAtTheEnd: the endpoint of webhooks is open until the reconciles of the process have ended. Webhooks that were accepted before the end request
+// their syncs, also one that waits for another attempt. A webhook after the last request for syncs is refused, so that its sender knows of the loss.
 func TestWebhookAtTheEnd(t *testing.T) {
 	t.Parallel()
-	r := (&Receiver{Metrics: NewMetrics(), Log: logr.Discard()}).Complete()
-	send(t, r, "1", "") // before its start
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.NoError(t, r.Start(ctx))
-	_, status := r.accept("2", []byte(`{"event":"infrahub.artifact.updated"}`))
-	require.Equal(t, http.StatusServiceUnavailable, status)
+	for name, attempts := range map[string]int{"Accepted": 0, "Failing": 3, "Unanswered": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var failing atomic.Bool
+				failing.Store(attempts != 0)
+				patched := map[string]int{}
+				r := idle(t, interceptor.Funcs{
+					Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+						if attempts < 0 {
+							<-ctx.Done()
+							return ctx.Err()
+						}
+						if failing.Load() {
+							return apierrors.NewInternalError(errors.New("failed calling webhook"))
+						}
+						patched[obj.GetName()]++
+						return nil
+					},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Start(ctx) }()
+				send(t, r, "1", `,"branch":"b"`)
+				if attempts != 0 {
+					time.Sleep(time.Duration(attempts) * requestGap)
+					synctest.Wait()
+				}
+				failing.Store(false)
+				begin := time.Now()
+				cancel()
+				require.NoError(t, <-ended)
+				require.LessOrEqual(t, time.Since(begin), lastRequest)
+				if attempts >= 0 {
+					require.Equal(t, map[string]int{"b": 1}, patched)
+				}
+				_, status := r.accept("2", []byte(`{"event":"infrahub.artifact.updated"}`))
+				require.Equal(t, http.StatusServiceUnavailable, status)
+			})
+		})
+	}
 }
 
 // TestWebhookDuringAnOutage: a webhook was answered before its request for syncs, and its sender does not send it again. So the request outlives a short
