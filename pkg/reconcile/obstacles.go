@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/vidra-operator/vidra/pkg/reconcile/access"
 	"github.com/vidra-operator/vidra/pkg/reconcile/metawatch"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 )
 
 const (
@@ -58,22 +60,30 @@ func (r *Reconciler) recheckRights(key metawatch.Key) {
 }
 
 // awaitRefused enqueues the VidraResource at the end of refusals; missing are the rights whose roles are watched, too.
-func (p *pass) awaitRefused(missing map[access.Right]dynamic.Interface) {
+func (p *pass) awaitRefused(ctx context.Context, missing map[access.Right]dynamic.Interface) {
 	roles := sets.New[metawatch.Key]()
 	for right := range missing {
 		roles.Insert(rolesOf(right)...)
 	}
 	p.plan.AwaitRefused(p.applier.Destination.Metadata(), maps.Keys(roles))
-	p.noteRivals()
+	p.noteRivals(ctx)
 }
 
-// noteRivals has the VidraResource enqueued at the end of those that had its applies refused: no event of an object may show that.
-func (p *pass) noteRivals() {
-	p.reconciler.related.rivals.Set(p.plan.Settings.Claimant.Owner, func(yield func(string) bool) {
+// noteRivals has the VidraResource enqueued at the end of those that had its applies refused: no event of an object may show that. It is enqueued now
+// if one of them has ended since its refusal. The cache of a shard lacks those of other shards: a resync retries their refusals.
+func (p *pass) noteRivals(ctx context.Context) {
+	owner := p.plan.Settings.Claimant.Owner
+	added := p.reconciler.related.rivals.Set(owner, func(yield func(string) bool) {
 		for o := range p.state.plan.Objects.All() {
 			if o.Attempts.Refused != nil && o.Attempts.Refused.Other != "" && !yield(o.Attempts.Refused.Other) {
 				return
 			}
 		}
 	})
+	if p.reconciler.Assignment.Elsewhere == nil && slices.ContainsFunc(added, func(name string) bool {
+		other, err := owners.Cached(ctx, p.reconciler.Clients.Client, name)
+		return err == nil && other == nil
+	}) {
+		p.reconciler.Watching.Trigger.EnqueueRetry(owner)
+	}
 }

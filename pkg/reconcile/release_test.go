@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/reconcile/apply"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
 	"github.com/vidra-operator/vidra/pkg/reconcile/internal/wanted"
@@ -67,5 +69,34 @@ func TestRefusalsOutlastReads(t *testing.T) {
 		if p.plan.Now = p.plan.Now.Add(5 * time.Second); plan.Earliest(p.state.plan.Retries()) == (plan.Wake{}) {
 			break
 		}
+	}
+}
+
+// TestRivalEndsBeforeItsNote: a VidraResource that ends after it had an apply refused, and before the refusal is noted, has the apply retried once.
+func TestRivalEndsBeforeItsNote(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, colors("a"))
+	other := &v1alpha1.VidraResource{}
+	other.Name = "other"
+	require.NoError(t, l.client.Create(t.Context(), other))
+	p := l.newPass(faulty, l.get(t), trigger.Causes{}, seal.Keys{seal.NewKey()})
+	defer p.state.lane.leave()
+	o := p.state.plan.Objects.Track(object.Identity{GroupKind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "page"})
+	for _, tc := range []struct {
+		reason    string
+		rival     string
+		elsewhere client.Reader
+		retries   bool
+	}{
+		{"Its own end wakes the VidraResource.", "other", nil, false},
+		{"No end of it follows.", "gone", nil, true},
+		{"It was retried.", "gone", nil, false},
+		{"It may be of another shard.", "unknown", l.client, false},
+	} {
+		o.Attempts.Refused = &plan.Refused{Other: tc.rival}
+		l.Assignment.Elsewhere = tc.elsewhere
+		p.noteRivals(t.Context())
+		require.Equal(t, tc.retries, l.Watching.Trigger.TakeCauses(faulty).Retry, tc.reason)
+		require.Equal(t, []trigger.Owner{faulty}, l.related.rivals.Owners(tc.rival))
 	}
 }

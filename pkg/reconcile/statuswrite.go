@@ -80,7 +80,7 @@ func (p *pass) finish(ctx context.Context, o status.Outcome) (reconcile.Result, 
 	changes, before, revision := s.plan.Reports.Events, s.plan.Status, p.revisionStatus()
 	s.plan.Reports.Events = nil // the changes that heals note from now on follow the next status
 	p.recorder().Conclusion(&o)
-	p.awaitRefused(p.awaitRights(o.All))
+	p.awaitRefused(ctx, p.awaitRights(o.All))
 	s.plan.Objects.ForgetUnused()
 	end := plan.Ending{
 		Stalled: o.Obstacles.Stalled != nil, Blocked: o.Obstacles.Blocked != nil, Unobserved: o.Unobserved != nil,

@@ -92,11 +92,12 @@ type Shared[O, K comparable] struct {
 	all Relation[O, K]
 }
 
-// Set has owner need exactly keys. Without keys, the owner is forgotten.
-func (s *Shared[O, K]) Set(owner O, keys iter.Seq[K]) {
+// Set has owner need exactly keys, and returns those that are new. Without keys, the owner is forgotten.
+func (s *Shared[O, K]) Set(owner O, keys iter.Seq[K]) (added []K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all.Set(owner, keys)
+	added, _ = s.all.Set(owner, keys)
+	return added
 }
 
 // Owners returns the owners that need a key, unordered.
