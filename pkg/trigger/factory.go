@@ -27,7 +27,7 @@ const deletingDelay = time.Second
 // Factory returns the callbacks of watches and fills the work queue. It is safe for concurrent
 // use.
 type Factory struct {
-	// Installation is the installation whose VidraResources are enqueued. It must stay the same
+	// Installation is the installation whose field managers count. It must stay the same
 	// after the first callback.
 	Installation v1alpha1.Installation
 
@@ -94,9 +94,6 @@ func (f *Factory) handleEvent(key compactKey, o observation, tally verdictCounte
 	judgements := f.index.judge(key, o)
 	if len(judgements) == 0 {
 		tally.count(VerdictUnknown, o)
-		if !o.deleted {
-			f.enqueueUnknownOwners(o.snapshot)
-		}
 	}
 	for _, j := range judgements {
 		tally.count(j.verdict, o)
@@ -186,22 +183,6 @@ func (f *Factory) note(owner Owner, key ObjectKey, cause Cause) {
 func (f *Factory) enqueueHealth(j judgement) {
 	if j.healthDelay > 0 {
 		f.enqueueWith(Causes{Health: true}, priorityqueue.AddOpts{After: j.healthDelay}, j.owner)
-	}
-}
-
-// enqueueUnknownOwners enqueues the owners that an object names if they are still unknown. A known owner without a claim on
-// the object does not own it: its annotations were copied. A replica that does not lead stores no such names, as users can
-// write any number of them: when it leads, its controller reconciles every VidraResource.
-func (f *Factory) enqueueUnknownOwners(s *Snapshot) {
-	seen := s.pending.Load()
-	if seen == nil || !f.owners.started() {
-		return // or its owner released it a moment ago
-	}
-	for _, name := range seen.owners {
-		owner := Owner{Name: name}
-		if !f.index.Loaded(owner) {
-			f.EnqueueAll(owner)
-		}
 	}
 }
 

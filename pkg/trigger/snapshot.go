@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 	"unique"
@@ -43,8 +42,6 @@ type pendingObject struct {
 	received time.Time
 	// object is the object if it differs from the expectation of an owner, because an Event may report the change.
 	object *unstructured.Unstructured
-	// owners are the owners that the object names, in case that all are unknown.
-	owners []string
 	// owned are the digests for managers whose drift is unreverted: their digest in the
 	// Snapshot is over all of the object.
 	owned []owned
@@ -254,9 +251,9 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	// event that brought the object was judged.
 	switch claimed, asExpected := f.index.asExpected(key, s); {
 	case !claimed:
-		s.pending.Store(&pendingObject{received: time.Now(), owners: f.namedIn(u.GetAnnotations())})
+		s.pending.Store(&pendingObject{received: time.Now()})
 	case !asExpected:
-		e := &pendingObject{received: time.Now(), owners: f.namedIn(u.GetAnnotations())}
+		e := &pendingObject{received: time.Now()}
 		if f.held.hold(u) { // otherwise the owner reads it from the API server
 			e.object = u
 		}
@@ -268,8 +265,7 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	return s
 }
 
-// maxUnknown is the maximum number of unknown owners that an object may name. More are forged
-// and ignored: an owner that becomes known later reconciles its objects anyway.
+// maxUnknown is the maximum number of unknown field managers of an object whose digests are kept. More are forged.
 const maxUnknown = 16
 
 // withUnknown returns the field managers that are expected in an object, and those that applied
@@ -280,18 +276,4 @@ func withUnknown(expected, applied []string) []string {
 		return expected
 	}
 	return append(expected, unknown...)
-}
-
-// namedIn returns the owners that annotations name.
-func (f *Factory) namedIn(annotations map[string]string) []string {
-	named := 0
-	for key, value := range annotations {
-		if v1alpha1.IsOwnerAnnotation(key) {
-			named += 1 + strings.Count(value, ",")
-		}
-	}
-	if named > maxUnknown {
-		return nil
-	}
-	return f.Installation.Owners(annotations)
 }

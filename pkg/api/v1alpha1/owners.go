@@ -56,12 +56,6 @@ func IsOwnerAnnotation(key string) bool {
 	return key == OwnerAnnotation || domain == OwnerAnnotationPrefix || strings.HasSuffix(domain, "."+OwnerAnnotationPrefix)
 }
 
-// names reports whether an annotation names an owner of the installation.
-func (i Installation) names(key string) bool {
-	domain, _, _ := strings.Cut(key, "/")
-	return domain == i.within(OwnerAnnotationPrefix)
-}
-
 // maxListed is how many names OwnersNamed reads of the list of the first operator.
 const maxListed = 1024
 
@@ -85,16 +79,7 @@ func OwnersNamed(annotations map[string]string) map[string]bool {
 
 // Owners lists the VidraResources that the annotations of an object name, of any
 // installation, in order and without duplicates.
-func Owners(annotations map[string]string) []string { return owners(annotations, IsOwnerAnnotation) }
-
-// Owners lists the VidraResources of the installation that the annotations of an object
-// name, in order and without duplicates.
-func (i Installation) Owners(annotations map[string]string) []string {
-	return owners(annotations, i.names)
-}
-
-// owners returns the names in the list of the first operator, which has no installation, and in the annotations that count.
-func owners(annotations map[string]string, counts func(key string) bool) []string {
+func Owners(annotations map[string]string) []string {
 	var names []string
 	for key, value := range annotations {
 		switch {
@@ -102,7 +87,7 @@ func owners(annotations map[string]string, counts func(key string) bool) []strin
 			for name := range strings.SplitSeq(value, ",") {
 				names = append(names, strings.TrimSpace(name))
 			}
-		case counts(key):
+		case IsOwnerAnnotation(key):
 			names = append(names, value)
 		}
 	}
