@@ -22,13 +22,13 @@ func (s Style) Blame(b *insight.Blame) string {
 		owner := styled{code: green}
 		owners := slices.Clone(line.Manifest)
 		for _, m := range line.Managers {
-			owners, owner.code = append(owners, by(m.Manager, m.Subresource)+", "+ageOf(m.Time.Time, s.Now)+" ago"), yellow
+			owners, owner.code = append(owners, by(m.Manager, m.Subresource)+", "+ago(m.Time.Time, s.Now)), yellow
 		}
 		owner.text = Line(strings.Join(owners, "; "))
 		content := Line(line.Text)
 		if len(line.Edits) > 0 {
 			e := line.Edits[0]
-			content += fmt.Sprintf("  # %s ago: %s", ageOf(e.Last.Time, s.Now), Line(e.Note))
+			content += fmt.Sprintf("  # %s: %s", ago(e.Last.Time, s.Now), Line(e.Note))
 		}
 		rows = append(rows, []styled{owner, {text: "│ " + content}})
 	}

@@ -54,3 +54,11 @@ func ageOf(t, now time.Time) string {
 	}
 	return duration.HumanDuration(now.Sub(t))
 }
+
+// ago is a time before now in a sentence. An entry of managedFields may have none.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return "at an unknown time"
+	}
+	return ageOf(t, now) + " ago"
+}

@@ -36,7 +36,7 @@ func (s Style) Revisions(all *insight.Revisions) string {
 		by = fmt.Sprintf(" by %q", Line(all.HeldBy))
 	}
 	if all.HeldSince != nil {
-		by += fmt.Sprintf(", %s ago", ageOf(all.HeldSince.Time, s.Now))
+		by += ", " + ago(all.HeldSince.Time, s.Now)
 	}
 	what := "new revisions wait"
 	if all.To != 0 {

@@ -126,7 +126,7 @@ func driftOf(vr *v1alpha1.VidraResource, now time.Time) string {
 	}
 	text += ", " + display.Plural(int(drift.Heals), "revert")
 	if last := drift.LastHeal; last != nil && drift.LastHealTime != nil {
-		text += fmt.Sprintf("; the last one %s ago: %s", ageOf(drift.LastHealTime.Time, now), Line(last.Object))
+		text += fmt.Sprintf("; the last one %s: %s", ago(drift.LastHealTime.Time, now), Line(last.Object))
 		if fields := slices.Concat(last.Fields, last.Added); len(fields) > 0 {
 			text += " " + Line(strings.Join(fields, ", "))
 		}

@@ -73,7 +73,7 @@ func (e explanation) lastEdits(b *strings.Builder) {
 	repeated := slices.ContainsFunc(shown, func(edit insight.Edit) bool { return edit.Count > 1 })
 	var rows [][]styled
 	for _, edit := range shown {
-		row := plain(ageOf(edit.Last.Time, e.style.Now) + " ago")
+		row := plain(ago(edit.Last.Time, e.style.Now))
 		if repeated {
 			row = append(row, styled{text: display.Plural(int(edit.Count), "time")})
 		}

@@ -17,7 +17,7 @@ func (e explanation) fields(b *strings.Builder, title func(string)) {
 			if field.Value != "" {
 				text += " = " + field.Value
 			}
-			others[field.Claim] = append(others[field.Claim], plain(Line(by(o.Manager, o.Subresource)), ageOf(o.Time.Time, e.style.Now)+" ago", Line(text)))
+			others[field.Claim] = append(others[field.Claim], plain(Line(by(o.Manager, o.Subresource)), ago(o.Time.Time, e.style.Now), Line(text)))
 		}
 	}
 	for i, rows := range others {

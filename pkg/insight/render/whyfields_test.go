@@ -46,6 +46,7 @@ data.own, data.same
 data.ignored
 `, text(false))
 	e.Others = []insight.OtherWriter{{Manager: "many", Details: make([]insight.OtherField, 7)}}
+	require.Contains(t, text(false), "many   at an unknown time", "its entry in managedFields has no time")
 	require.Contains(t, text(false), "... and 2 more, with -o wide\n")
 	require.NotContains(t, text(true), "more")
 }
