@@ -30,7 +30,7 @@ type Blame struct {
 // BlameLine is a line of the object.
 type BlameLine struct {
 	Text string `json:"text"`
-	// Pointer is the field that begins on the line, as a JSON pointer.
+	// Pointer is the field that begins on the line, as a JSON pointer; empty for one of more than maxPointer bytes.
 	Pointer string `json:"pointer,omitempty"`
 	// Manifest is where manifests have the field; Managers are the other field managers that own it.
 	Manifest []string      `json:"manifest,omitempty"`
@@ -91,7 +91,7 @@ type blamed struct {
 	subject *subject
 	// known is the decision about values of the object.
 	known   ownership.Disclosure
-	writers ownership.Writers
+	writers *ownership.Writers
 	edits   []Edit
 	// sources are where the manifests of the owners are.
 	sources []string
@@ -132,10 +132,27 @@ func (b *blamed) addOwner(ctx context.Context, vr *v1alpha1.VidraResource) (miss
 		case located != nil:
 			place += " (by Vidra)" // the label and the annotation that mark the object
 		}
-		b.places[field.Pointer()] = append(b.places[field.Pointer()], place)
-		b.paths[field.Pointer()] = field.Path
+		if pointer := pointerTo(field.Tokens); pointer != "" {
+			b.places[pointer] = append(b.places[pointer], place)
+			b.paths[pointer] = field.Path
+		}
 	}
 	return missing
+}
+
+// maxPointer bounds the bytes of a JSON pointer: an object may have thousands of fields below a long name.
+const maxPointer = 4 << 10
+
+// pointerTo returns a path as a JSON pointer; empty for a longer one than maxPointer.
+func pointerTo(path []string) string {
+	size := 0
+	for _, token := range path {
+		size += 1 + len(token)
+	}
+	if size > maxPointer {
+		return ""
+	}
+	return ownership.Field{Tokens: path}.Pointer()
 }
 
 // lines are the lines of the object, with their owners.
@@ -190,16 +207,13 @@ func (b *blamed) attribute(line *BlameLine) {
 	if line.path == nil {
 		return
 	}
-	line.Pointer = ownership.Field{Tokens: line.path}.Pointer()
+	line.Pointer = pointerTo(line.path)
 	if line.inner {
 		return
 	}
 	line.Manifest = b.places[line.Pointer]
-	for n := len(line.path) - 1; n > 0 && line.Manifest == nil; n-- { // it may be owned as a whole
-		if b.writers.OwnsWhole(line.path[:n]...) {
-			line.Manifest = b.places[ownership.Field{Tokens: line.path[:n]}.Pointer()]
-			break
-		}
+	if line.Manifest == nil {
+		line.Manifest = b.places[pointerTo(b.writers.Whole(line.path...))]
 	}
 	for _, w := range b.writers.Of(line.path...) {
 		if b.subject.isAppliedBy(w.Manager, w.Operation) {

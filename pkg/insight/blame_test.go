@@ -1,6 +1,9 @@
 package insight
 
 import (
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,4 +67,32 @@ spec:
 			require.Equal(t, []string{tt.line}, edited, tt.reason)
 		})
 	}
+}
+
+// TestBlameOfLongPaths: the memory for the lines of many fields below a long path does not grow with the product of the two.
+func TestBlameOfLongPaths(t *testing.T) {
+	const n, most = 5_000, 256 << 20
+	values, fields, name := map[string]any{}, map[string]any{}, strings.Repeat("k", 1_000) // YAML has no longer names
+	for i := range n {
+		values[fmt.Sprint(i)], fields[fmt.Sprint("f:", i)] = "value", map[string]any{}
+	}
+	for range 200 {
+		values, fields = map[string]any{name: values}, map[string]any{"f:" + name: fields}
+	}
+	live := objectOf(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}")
+	live.Object["spec"] = values
+	require.NoError(t, unstructured.SetNestedSlice(live.Object, []any{map[string]any{
+		"manager": "kubectl", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+		"fieldsV1": map[string]any{"f:spec": fields},
+	}}, "metadata", "managedFields"))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b := &blamed{subject: &subject{live: live}, known: ownership.Disclose(false, false, false), writers: ownership.WritersOf(live)}
+	lines, err := b.lines()
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most))
+	last := lines[len(lines)-1]
+	require.Equal(t, "kubectl", last.Managers[0].Manager)
+	require.Empty(t, last.Pointer, "its pointer has 200,000 bytes")
 }

@@ -288,12 +288,10 @@ func TestMemoryOfLongPaths(t *testing.T) {
 				"BesideChanged": added(BesideChanged),
 				"SinceApply":    added(SinceApply),
 			} {
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				result := do()
-				runtime.ReadMemStats(&after)
-				t.Logf("%s: %d MB", name, (after.TotalAlloc-before.TotalAlloc)>>20)
-				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most), name)
+				var result Addition
+				allocated := allocatedBy(func() { result = do() })
+				t.Logf("%s: %d MB", name, allocated>>20)
+				require.Less(t, allocated, uint64(most), name)
 				require.Len(t, result.Changes, n)
 				if name != "Drift" && len(names) == 1 { // the patch of a deep object takes seconds
 					taken := setOf(applied(patched(t, found, result.Patch), manager))
@@ -311,8 +309,18 @@ func TestMemoryOfLongPaths(t *testing.T) {
 				}
 				require.Len(t, paths, n, "each path has its own text")
 			}
+			require.Less(t, allocatedBy(func() { WritersOf(found) }), uint64(most), "WritersOf")
 		})
 	}
+}
+
+// allocatedBy returns how many bytes a function allocates.
+func allocatedBy(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // TestWorkOfAmbiguityIsLinear has two managers that added a field at each level of a deep object while nothing watched. None of it counts, and the levels

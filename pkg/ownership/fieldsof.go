@@ -82,62 +82,70 @@ type Writer struct {
 	Time time.Time
 }
 
-// Writers are the owners of the fields of an object.
+// Writers are the owners of a field of an object, and those of the fields below. The fields of an object are below its Writers.
 type Writers struct {
-	// owners by the path of the field in the object; see pathKey. atomic are the owners of the fields below, too, because they
-	// own it as a whole.
-	owners, atomic map[string][]Writer
+	owners []Writer
+	// below are the fields below by their names or indexes; nil if the owners own those, too.
+	below map[string]*Writers
 }
 
 // WritersOf returns who owns which field of an object.
-func WritersOf(obj *unstructured.Unstructured) Writers {
-	w := Writers{owners: map[string][]Writer{}, atomic: map[string][]Writer{}}
-	inner := map[string]bool{}
+func WritersOf(obj *unstructured.Unstructured) *Writers {
+	all := &Writers{below: map[string]*Writers{}}
 	for r := range records(obj) {
 		writer := Writer{Manager: r.text("manager"), Operation: r.text("operation"), Subresource: r.text("subresource"), Time: r.time()}
-		var walk func(set *fieldpath.Set, at *node, tokens []string)
-		walk = func(set *fieldpath.Set, at *node, tokens []string) {
+		var walk func(set *fieldpath.Set, at *node, above *Writers)
+		walk = func(set *fieldpath.Set, at *node, above *Writers) {
 			for _, element := range elements(set) {
 				child, token, found := at.configured(element, false)
 				if !found {
 					continue // the manager wrote it through another version of the kind
 				}
-				path := append(slices.Clone(tokens), token)
-				key := pathKey(path)
+				w := above.below[token]
+				if w == nil {
+					w = &Writers{}
+					above.below[token] = w
+				}
 				if set.Members.Has(element) {
-					w.owners[key] = append(w.owners[key], writer)
+					w.owners = append(w.owners, writer)
 				}
 				if below, nested := set.Children.Get(element); nested {
-					inner[key] = true
-					walk(below, child, path)
+					if w.below == nil {
+						w.below = map[string]*Writers{}
+					}
+					walk(below, child, w)
 				}
 			}
 		}
-		walk(setOf(r.fields()), &node{live: obj.Object}, nil)
+		walk(setOf(r.fields()), &node{live: obj.Object}, all)
 	}
-	for key, writers := range w.owners {
-		if !inner[key] {
-			w.atomic[key] = writers
+	return all
+}
+
+// at returns the field at a path, or the nearest one above it, with the length of its path.
+func (w *Writers) at(path []string) (*Writers, int) {
+	for n, token := range path {
+		below := w.below[token]
+		if below == nil {
+			return w, n
 		}
+		w = below
 	}
-	return w
+	return w, len(path)
 }
 
 // Of returns the owners of the field at a path of names of fields and indexes of lists.
-func (w Writers) Of(path ...string) []Writer {
-	if writers := w.owners[pathKey(path)]; writers != nil {
-		return writers
-	}
-	for n := len(path) - 1; n > 0; n-- {
-		if writers := w.atomic[pathKey(path[:n])]; writers != nil {
-			return writers
-		}
+func (w *Writers) Of(path ...string) []Writer {
+	if found, n := w.at(path); n == len(path) || found.below == nil {
+		return found.owners
 	}
 	return nil
 }
 
-// OwnsWhole reports whether a manager owns the field as a whole, including the fields below.
-func (w Writers) OwnsWhole(path ...string) bool { return w.atomic[pathKey(path)] != nil }
-
-// pathKey is a path as the key of a map.
-func pathKey(path []string) string { return Field{Tokens: path}.Pointer() }
+// Whole returns the path of the field above a path that a manager owns as a whole, including the fields below; nil if there is none.
+func (w *Writers) Whole(path ...string) []string {
+	if found, n := w.at(path); n < len(path) && found.below == nil && found.owners != nil {
+		return path[:n]
+	}
+	return nil
+}

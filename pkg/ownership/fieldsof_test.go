@@ -148,10 +148,11 @@ func TestWritersOf(t *testing.T) {
 			require.Equal(t, tt.want, managers, tt.reason)
 		})
 	}
-	require.True(t, writers.OwnsWhole("spec", "selector"))
-	require.False(t, writers.OwnsWhole("spec", "template"), "its fields have owners of their own")
-	require.False(t, writers.OwnsWhole("spec", "selector", "matchLabels"), "the field above has the owner")
-	require.False(t, writers.OwnsWhole("spec", "strategy"), "no manager owns it")
+	require.Equal(t, []string{"spec", "selector"}, writers.Whole("spec", "selector", "matchLabels"))
+	require.Equal(t, []string{"spec", "selector"}, writers.Whole("spec", "selector", "matchLabels", "app"))
+	require.Nil(t, writers.Whole("spec", "selector"), "it is the field")
+	require.Nil(t, writers.Whole("spec", "template", "other"), "the fields of the one above have owners of their own")
+	require.Nil(t, writers.Whole("spec", "strategy", "type"), "no manager owns it")
 }
 
 // TestWritersOfIndex: an item may be owned by its index.
