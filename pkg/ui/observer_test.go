@@ -28,8 +28,8 @@ func stateWith(kind, value, editor string, second int) *unstructured.Unstructure
 	return u
 }
 
-// marked is a state with the mark of a sensitive object.
-func marked(u *unstructured.Unstructured) *unstructured.Unstructured {
+// sensitiveState is a state with the mark of a sensitive object.
+func sensitiveState(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetAnnotations(map[string]string{ownership.SensitiveAnnotation: "true"})
 	return u
 }
@@ -47,7 +47,7 @@ func TestObserver(t *testing.T) {
 		"edit":   {reason: "an edit and its revert", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit", shown: true},
 		"secret": {reason: "values of a Secret are withheld", kind: "Secret", states: []*unstructured.Unstructured{stateWith("Secret", "red", "kubectl-edit", 0), stateWith("Secret", "blue", "", 0)}, want: "kubectl-edit"},
 		"marked": {reason: "a user marked the object before, and removed the mark", kind: "ConfigMap", states: []*unstructured.Unstructured{
-			marked(stateWith("ConfigMap", "blue", "", 0)), stateWith("ConfigMap", "blue", "", 0), stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit"},
+			sensitiveState(stateWith("ConfigMap", "blue", "", 0)), stateWith("ConfigMap", "blue", "", 0), stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit"},
 		"late":     {reason: "the exposure of an edit during an interruption is unknown", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "red", "kubectl-edit", 0), stateWith("ConfigMap", "blue", "", 0)}, want: "kubectl-edit", shown: true, late: true},
 		"manifest": {reason: "an apply of a changed manifest is no edit", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "green", "", 5)}},
 		"same":     {reason: "an event without a change is no edit", kind: "ConfigMap", states: []*unstructured.Unstructured{stateWith("ConfigMap", "blue", "", 0)}},

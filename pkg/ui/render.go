@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ var functions = template.FuncMap{
 	"lines":      func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") },
 	"first":      func(text string) string { return text[:min(1, len(text))] },
 	"blanks":     func(text string) []string { return strings.Split(text, "WHY") },
-	"marked":     func(text string) []string { return strings.Split(text, "`") },
+	"marked":     marked,
 	"odd":        func(i int) bool { return i%2 == 1 },
 	"join":       strings.Join,
 }
@@ -85,6 +86,19 @@ type momentPart struct {
 	Page     page
 	Moment   moment
 	Timeline timeline
+}
+
+// command matches a command in a message. A quoted argument may have backquotes.
+var command = regexp.MustCompile("`((?:kubectl|vidra) (?:'[^']*'|[^`'])*)`")
+
+// marked returns the texts of a message: those at odd indexes are commands.
+func marked(message string) (texts []string) {
+	end := 0
+	for _, found := range command.FindAllStringSubmatchIndex(message, -1) {
+		texts = append(texts, message[end:found[0]], message[found[2]:found[3]])
+		end = found[1]
+	}
+	return append(texts, message[end:])
 }
 
 // age is how long ago a time is.

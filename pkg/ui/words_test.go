@@ -26,6 +26,22 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
+// TestMarked: commands in a message are code. The backquotes in the names of users stay.
+func TestMarked(t *testing.T) {
+	for name, test := range map[string]struct {
+		message string
+		want    []string
+	}{
+		"Command": {"it is suspended: `vidra resume shop` ends that", []string{"it is suspended: ", "vidra resume shop", " ends that"}},
+		"Plugin":  {"`kubectl vidra get` lists those", []string{"", "kubectl vidra get", " lists those"}},
+		"Names":   {"Role a`b and `c`, not d", []string{"Role a`b and `c`, not d"}},
+		"Both":    {"Role a`b: `vidra why Role/'a`b'` and `kubectl get` show it", []string{"Role a`b: ", "vidra why Role/'a`b'", " and ", "kubectl get", " show it"}},
+		"None":    {"", []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, marked(test.message)) })
+	}
+}
+
 func TestNextStep(t *testing.T) {
 	require.Empty(t, nextStep(v1alpha1.ReasonKindUnavailable, "kind Invoice is not served here: install its CustomResourceDefinition, or correct the kind or apiVersion"), "said already")
 	require.NotEmpty(t, nextStep(v1alpha1.ReasonKindUnavailable, "kind Invoice is not served here"))
