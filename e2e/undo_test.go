@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -206,6 +207,42 @@ func TestUndoKeepsWhatWasThere(t *testing.T) {
 		require.NoError(c, err)
 		require.EqualValues(c, 3, replicas)
 	})
+}
+
+// TestAdditionsBesideEmptyLists: built-in kinds store no empty list. Its absence is no removal, so that what an edit of a value adds beside it stays.
+func TestAdditionsBesideEmptyLists(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	const manifest = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: parts}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: parts}}
+  template:
+    metadata: {labels: {app: parts}}
+    spec:
+      volumes: []
+      securityContext: {supplementalGroups: [], sysctls: []}
+      affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
+      containers: [{name: web, image: "registry.invalid/web:1", env: [], ports: []}]
+`
+	newVidraResource(t, ns, manifest)
+	awaitReady(t, ns)
+	web := declaredObject(t, ns, manifest, "Deployment", "parts")
+	require.NoError(t, edit(web, types.StrategicMergePatchType, `{"spec":{"template":{"spec":{
+		"nodeSelector":{"example.com/disk":"fast"},"securityContext":{"runAsUser":1000},
+		"containers":[{"name":"web","image":"registry.invalid/web:2","envFrom":[{"configMapRef":{"name":"more","optional":true}}]}]}}}}`, client.FieldOwner("kubectl-edit")))
+	awaitEvent(t, web, corev1.EventTypeNormal, "ChangeReverted", "Restore", `containers[name="web"].image`)
+	pod, _, err := unstructured.NestedMap(get(t, web).Object, "spec", "template", "spec")
+	require.NoError(t, err)
+	container := pod["containers"].([]any)[0].(map[string]any)
+	require.Equal(t, "registry.invalid/web:1", container["image"])
+	require.Contains(t, container, "envFrom")
+	require.Contains(t, pod, "nodeSelector")
+	require.Equal(t, map[string]any{"runAsUser": int64(1000)}, pod["securityContext"])
+	require.NotContains(t, fmt.Sprint(historyOf(getVidraResource(t, ns).Status, "parts")), "[]", "no list is restored")
 }
 
 // TestUndoAfterWarn: while nothing is written, the whole edit is reported; then it is undone

@@ -77,8 +77,8 @@ func (p *parents) child(key string) *parents {
 // missing returns the parents of fields that the configuration has and live lacks, and, from the scope BesideChanged on, of
 // fields that another manager has changed. ours is still ours at this node, and all is owned there by any manager: it shows
 // the kinds of lists. An absent field that is still ours was never stored: the API server keeps nothing of it. If the former
-// ownership is unknown, it may drop an empty value. If it refuses the object, the empty value counts as removed: it may be a
-// member of a union, such as emptyDir.
+// ownership is unknown, it may drop an empty value; of an empty list the ownership is always unknown. If it refuses the object, the
+// empty value counts as removed: it may be a member of a union, such as emptyDir.
 func (s *search) missing(conf, live any, ours, all *fieldpath.Set, path *step) *parents {
 	p := parents{below: map[string]*parents{}}
 	switch conf := conf.(type) {
@@ -148,7 +148,7 @@ func (s *search) missingChild(p *parents, element fieldpath.PathElement, conf, l
 	_, oursNested := ours.Children.Get(element)
 	owned := ours.Members.Has(element) || oursNested
 	switch {
-	case !there && (owned || conf == nil || !s.recorded && s.undo.Scope == BesideRemoved && isEmpty(conf)):
+	case !there && (owned || conf == nil || s.undo.Scope == BesideRemoved && (!s.recorded && isEmpty(conf) || isPathless(conf))):
 	case !there:
 		p.here = true
 		s.lost = append(s.lost, s.change(Removed, at, nil, conf))
@@ -225,6 +225,22 @@ func isScalar(v any) bool {
 		return false
 	}
 	return true
+}
+
+// isPathless reports whether managedFields may have no path for a value of the configuration: a list without items, or a map of nothing else.
+func isPathless(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		for _, field := range v {
+			if !isPathless(field) {
+				return false
+			}
+		}
+		return len(v) > 0
+	}
+	return false
 }
 
 // isEmpty reports whether the API server may drop a value.

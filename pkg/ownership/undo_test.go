@@ -67,6 +67,19 @@ func TestAdded(t *testing.T) {
 			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:containers":{"k:{\"name\":\"www\"}":{".":{},"f:name":{},"f:image":{}}}}}`)},
 			want:    []string{`spec.containers[name="www"]`},
 		},
+		"BesideAnEmptyList": {
+			reason: "Built-in kinds store no empty list.", configuration: `"spec":{"a":1,"volumes":[],"affinity":{"terms":[],"pods":{"terms":[]}}}`, found: `"spec":{"a":2,"b":1}`,
+			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:a":{},"f:b":{}}}`)},
+		},
+		"BesideARefusedEmptyList": {
+			reason: "It is a member of a union if the API server refuses the object.", configuration: `"spec":{"volumes":[]}`, found: `"spec":{"b":1}`,
+			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:b":{}}}`)},
+			change:  func(u *Undo) { u.Scope = BesideChanged }, want: []string{"spec.b"},
+		},
+		"BesideAnEmptyMap": {
+			reason: "An empty map has a path: its removal shows.", configuration: `"spec":{"emptyDir":{},"volumes":[]}`, found: `"spec":{"b":1}`,
+			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:b":{}}}`)}, want: []string{"spec.b"},
+		},
 		"DefaultedKey": {
 			reason: "The manifest leaves out a key that has a default.", configuration: ports, found: `"spec":{"ports":[{"port":80,"protocol":"UDP"}]}`,
 			managed: []string{ours(`{"f:spec":{"f:x":{}}}`), theirs("kubectl-edit", `{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"UDP\"}":{".":{},"f:port":{},"f:protocol":{}}}}}`)},
