@@ -56,14 +56,11 @@ func setUp(ctx context.Context) (err error) {
 	if err := cluster.Install(ctx); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testenv.FreePort()
 	if err != nil {
 		return err
 	}
-	webhooks = listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return err
-	}
+	webhooks = fmt.Sprintf("127.0.0.1:%d", port)
 	keyFile = filepath.Join(cluster.Dir, "webhook.key")
 	if err := os.WriteFile(keyFile, []byte("an older key\n"+webhookKey+"\n"), 0o600); err != nil {
 		return err

@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,14 +94,11 @@ func setUp(ctx context.Context) (err error) {
 	if err := startInfrahub(ctx); err != nil {
 		return err
 	}
-	publish, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := testenv.FreePort()
 	if err != nil {
 		return err
 	}
-	at := publish.Addr().String()
-	if err := publish.Close(); err != nil {
-		return err
-	}
+	at := "127.0.0.1:" + strconv.Itoa(port)
 	operators = []*process{{proxy: proxies[0], args: []string{"--infrahub-publish-bind-address=" + at, "--infrahub-publish-url=http://" + at, "--artifact-hosts=127.0.0.1"}}}
 	return startOperators(ctx)
 }

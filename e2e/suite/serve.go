@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/vidra-operator/vidra/e2e/testenv"
 )
 
 // loopback is the address at which processes of this machine reach each other.
@@ -89,11 +91,10 @@ func certificates(address string) (tls.Certificate, error) {
 	return *certificate.made, nil
 }
 
-// FreeAddress returns an address of the loopback interface that no process listens at.
+// FreeAddress returns an address of the loopback interface with a port of testenv.FreePort.
 func FreeAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	port, err := testenv.FreePort()
 	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().(*net.TCPAddr)
+	return &net.TCPAddr{IP: net.ParseIP(loopback), Port: port}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -277,18 +278,27 @@ func (e *Env) path(name string) string {
 	return filepath.Join(e.Dir, name)
 }
 
-// givenPorts are the ports that FreePort returned: the system may give one again before a process listens on it.
+const (
+	// firstPort and ports are the range of FreePort. It is below the ranges of which Linux and macOS take a port for a connection, or for a listener that
+	// names none.
+	firstPort, ports = 10_000, 20_000
+)
+
+// givenPorts are the ports that FreePort returned: it may find one again before a process listens on it.
 var givenPorts sync.Map
 
 // FreePort returns a TCP port on the loopback address that no process listened on
-// a moment ago, and that it did not return before.
+// a moment ago, that no connection takes, and that it did not return before.
 func FreePort() (int, error) {
 	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port := firstPort + rand.IntN(ports) //nolint:gosec // no secret
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			return 0, fmt.Errorf("finding a free port: %w", err)
 		}
-		port := l.Addr().(*net.TCPAddr).Port
 		if err := l.Close(); err != nil {
 			return 0, fmt.Errorf("finding a free port: %w", err)
 		}

@@ -31,3 +31,16 @@ func TestNewDir(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(temporary), "it is empty")
 }
+
+// TestFreePort: a port stays free for its operator while connections, and listeners that name no port, take theirs. Each is given once.
+func TestFreePort(t *testing.T) {
+	seen := map[int]bool{}
+	for range 200 {
+		port, err := FreePort()
+		require.NoError(t, err)
+		require.False(t, seen[port])
+		seen[port] = true
+		require.Less(t, port, 32768, "the first port of connections on Linux")
+		require.GreaterOrEqual(t, port, 1024, "the first port of all users")
+	}
+}

@@ -20,8 +20,8 @@ const (
 	// OperatorServiceAccount is the ServiceAccount that the operator runs as.
 	OperatorServiceAccount = "vidra-operator"
 
-	// startAttempts is the number of starts of an operator, each with other ports: another process, or a connection, may take a
-	// free port before the operator listens at it.
+	// startAttempts is the number of starts of an operator, each with other ports: another process may take a free port
+	// before the operator listens at it.
 	startAttempts = 3
 )
 
