@@ -1,6 +1,9 @@
 package apply
 
 import (
+	"slices"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -18,7 +21,7 @@ func (r *Result) describe(manager string, expected trigger.Applied, known bool) 
 	deleted := r.Task.Cause.Deleted && (r.Task.Why == plan.WhyDrift || r.Task.Why == plan.WhyChanged) && !r.Task.Known.DeletedByVidra()
 	drifted := known && found != nil && !asExpected(found, expected)
 	switch {
-	case r.Task.Why == plan.WhyNew && (found == nil || r.Task.Begun):
+	case r.Task.Why == plan.WhyNew && (found == nil || unreported(r.Task, manager)):
 		r.Change.Action = events.Created
 	case r.Task.Why == plan.WhyNew && found.GetResourceVersion() == r.Applied.Live.GetResourceVersion(): // it was so
 	case deleted && r.Applied.Live.GetUID() != expected.UID && (found == nil || object.Labelled(found)): // another owner may have been first
@@ -37,6 +40,19 @@ func (r *Result) describe(manager string, expected trigger.Applied, known bool) 
 	if drifted && !deleted && (r.Task.Why == plan.WhyChanged || r.Task.Why == plan.WhyRetry) {
 		r.Change.Reverted = r.revertedFields(manager)
 	}
+}
+
+// creating bounds the time from the creation of an object to the end of its first apply, which may be several requests.
+const creating = 10 * time.Second
+
+// unreported reports whether an existing object comes from an apply of Vidra without a report. An inventory entry without a UID may also be of an object of an
+// earlier sync, because the first operator drops the UIDs, or of an object that another VidraResource created and left to this one.
+func unreported(t plan.Task, manager string) bool {
+	created := t.Cause.Found.GetCreationTimestamp()
+	return t.Begun && (t.Synced == nil || !created.Time.Before(t.Synced.Truncate(time.Second))) &&
+		slices.ContainsFunc(t.Cause.Found.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.Time != nil && e.Time.Sub(created.Time) < creating
+		})
 }
 
 // revertedFields are the changes of another writer, of all fields that the apply changed.

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
@@ -44,6 +46,11 @@ func TestDescribe(t *testing.T) {
 	stripped.SetLabels(nil)
 	stranger := applied.DeepCopy()
 	stranger.SetUID("v")
+	created := applied.DeepCopy()
+	created.SetCreationTimestamp(metav1.Date(2026, 1, 2, 3, 4, 4, 0, time.UTC))
+	received := applied.DeepCopy()
+	received.SetCreationTimestamp(metav1.Date(2026, 1, 1, 3, 4, 5, 0, time.UTC))
+	at := func(second int) *metav1.Time { return new(metav1.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)) }
 	put := func(found *unstructured.Unstructured) trigger.Cause { return trigger.Cause{Found: found} }
 	cases := map[string]struct {
 		reason   string
@@ -54,10 +61,16 @@ func TestDescribe(t *testing.T) {
 		fields   []string
 		reverted []string
 	}{
-		"New":     {reason: "It was not there.", task: plan.Task{Why: plan.WhyNew, Cause: trigger.Cause{Deleted: true}}, live: applied, action: events.Created},
-		"Taken":   {reason: "It was there, and is changed.", task: plan.Task{Why: plan.WhyNew, Cause: put(edited)}, live: next, unknown: true, action: events.Configured},
-		"WasSo":   {reason: "An apply that changes nothing is not told.", task: plan.Task{Why: plan.WhyNew, Cause: put(applied)}, live: applied, unknown: true},
-		"WasOurs": {reason: "A creation that was not reported is reported now.", task: plan.Task{Why: plan.WhyNew, Cause: put(applied), Begun: true}, live: applied, unknown: true, action: events.Created},
+		"New":   {reason: "It was not there.", task: plan.Task{Why: plan.WhyNew, Cause: trigger.Cause{Deleted: true}}, live: applied, action: events.Created},
+		"Taken": {reason: "It was there, and is changed.", task: plan.Task{Why: plan.WhyNew, Cause: put(edited)}, live: next, unknown: true, action: events.Configured},
+		"WasSo": {reason: "An apply that changes nothing is not told.", task: plan.Task{Why: plan.WhyNew, Cause: put(applied)}, live: applied, unknown: true},
+		"WasOurs": {
+			reason: "A creation that was not reported is reported now.", task: plan.Task{Why: plan.WhyNew, Cause: put(created), Begun: true, Synced: at(3)},
+			live: created, unknown: true, action: events.Created,
+		},
+		"WasOursFirst":  {reason: "So is one of the first sync.", task: plan.Task{Why: plan.WhyNew, Cause: put(created), Begun: true}, live: created, unknown: true, action: events.Created},
+		"WasOursBefore": {reason: "The first operator drops the UIDs of the inventory.", task: plan.Task{Why: plan.WhyNew, Cause: put(created), Begun: true, Synced: at(5)}, live: created, unknown: true},
+		"WasReceived":   {reason: "Another VidraResource created it, and left it to a suspended one.", task: plan.Task{Why: plan.WhyNew, Cause: put(received), Begun: true}, live: received, unknown: true},
 		"Restored": {
 			reason: "What another writer changed is reverted.", task: plan.Task{Why: plan.WhyDrift, Cause: put(edited)}, live: applied,
 			action: events.Restored, fields: []string{"data.x"},

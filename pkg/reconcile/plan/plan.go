@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
 	"github.com/vidra-operator/vidra/pkg/ownership"
 	"github.com/vidra-operator/vidra/pkg/reconcile/desired"
@@ -42,6 +44,8 @@ type Task struct {
 	Completes bool
 	// Begun reports that an apply with an unreported answer may have been sent before.
 	Begun bool
+	// Synced is when the manifest was last applied in full; nil if it never was.
+	Synced *metav1.Time
 }
 
 // Entry is the inventory entry of the object, or nil.
@@ -56,6 +60,8 @@ type Input struct {
 	causes map[trigger.ObjectKey]trigger.Cause
 	// all has every object considered; otherwise only causes are.
 	all bool
+	// synced is when the manifest was last applied in full; nil if it never was.
+	synced *metav1.Time
 }
 
 // preconditions is the knowledge about an object of the manifest before a plan is made.
@@ -118,7 +124,7 @@ func Make(in Input) Plan {
 		case is.held, drifted && is.contended && !is.changed:
 			p.Held = append(p.Held, o)
 		case entry == nil || entry.UID == "":
-			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyNew, Begun: entry != nil})
+			p.Apply = append(p.Apply, Task{Object: d, Known: o, Why: WhyNew, Begun: entry != nil, Synced: in.synced})
 		case is.changed:
 			// A changed manifest is applied in spite of policies and break-glass. An edit that every
 			// watch has missed is reported, too, so the object is read first, and so are the owners of fields that

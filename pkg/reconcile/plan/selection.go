@@ -97,7 +97,7 @@ func (p *Planner) Plan(ctx context.Context, causes map[trigger.ObjectKey]trigger
 		}
 	}
 	todo := Make(Input{
-		objects: &s.Objects, causes: causes, all: p.Scope.All,
+		objects: &s.Objects, causes: causes, all: p.Scope.All, synced: s.Status.LastSyncTime,
 		preconditions: func(o *Object) preconditions { return p.preconditions(ctx, o, causes[o.Desired.Key]) },
 	})
 	if p.Scope.All {
