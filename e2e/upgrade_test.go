@@ -202,6 +202,29 @@ func managersOf(live *unstructured.Unstructured) []string {
 	return managers
 }
 
+// TestReturnFromFirstOperator starts the operator on a status of its own that the first operator wrote since: that drops the fields that it lacks, such as
+// the UIDs of the inventory. No Event counts an existing object as created. It is not parallel: it starts and stops the operator.
+func TestReturnFromFirstOperator(t *testing.T) {
+	ns := newNamespace(t)
+	newVidraResource(t, ns, configMap("page", "hello"))
+	v := awaitReady(t, ns)
+	applied := len(withReason(eventsAbout(t, v), "Applied"))
+	stopOperator(t)
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(v), v))
+	v.Status = v1alpha1.VidraResourceStatus{LastSyncTime: new(metav1.NewTime(time.Now().Add(time.Minute))), ManagedResources: v.Status.ManagedResources}
+	for i, e := range v.Status.ManagedResources {
+		v.Status.ManagedResources[i] = v1alpha1.ManagedResourceStatus{APIVersion: e.APIVersion, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
+	}
+	require.NoError(t, admin.Status().Update(t.Context(), v))
+
+	startOperator(t)
+	v = awaitReady(t, ns)
+	require.NotEmpty(t, v.Status.ManagedResources[0].UID)
+	stopOperator(t) // it writes its Events
+	startOperator(t)
+	require.Len(t, withReason(eventsAbout(t, v), "Applied"), applied)
+}
+
 // TestUpgradeOfSharedObject takes over an object that the first operator made for two
 // VidraResources, and that a third party with the same field manager has written to.
 func TestUpgradeOfSharedObject(t *testing.T) {
