@@ -18,6 +18,8 @@ const (
 	variants = 3
 	// mine is the key that users add.
 	mine = "mine"
+	// withheld begins the values of Secrets. It has 12 bytes, so that base64 shows it as such, too.
+	withheld = "confidential"
 )
 
 // pool has the objects that manifests may have.
@@ -69,7 +71,7 @@ func (w world) object(object string, variant int) *unstructured.Unstructured {
 	value := fmt.Sprintf("value-%d", variant)
 	body := map[string]string{
 		"ConfigMap": "apiVersion: v1\nkind: ConfigMap\ndata: {value: " + value + extra(variant, ", extra: x") + "}\n",
-		"Secret": "apiVersion: v1\nkind: Secret\ndata: {value: " + base64.StdEncoding.EncodeToString([]byte(value)) +
+		"Secret": "apiVersion: v1\nkind: Secret\ndata: {value: " + base64.StdEncoding.EncodeToString([]byte(withheld+value)) +
 			extra(variant, ", extra: eA==") + "}\n",
 		"Service": "apiVersion: v1\nkind: Service\nspec:\n  selector: {app: " + value + "}\n  ports:\n  - {name: a, port: 80, protocol: TCP}\n" +
 			extra(variant, "  - {name: b, port: 443, protocol: TCP}\n"),

@@ -190,9 +190,11 @@ func (r *run) reasons(s spec, disagree map[string]bool) []string {
 	if s.Wait {
 		allowed = append(allowed, v1alpha1.ReasonProgressing, v1alpha1.ReasonUnhealthy)
 	}
-	_, hasMember := s.Objects["ConfigMap/inside"]
-	if _, hasContainer := s.Objects["Namespace/nested"]; hasMember && !hasContainer { // the Namespace left the manifest before what is in it
-		allowed = append(allowed, v1alpha1.ReasonDeletionBlocked)
+	for _, other := range r.owners {
+		_, hasMember := other.Objects["ConfigMap/inside"]
+		if _, hasContainer := other.Objects["Namespace/nested"]; hasMember && !hasContainer { // the Namespace left a manifest before what is in it
+			allowed = append(allowed, v1alpha1.ReasonDeletionBlocked)
+		}
 	}
 	for o := range s.Objects {
 		if disagree[o] {

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"os"
@@ -382,6 +383,9 @@ func (r *run) apply(ctx context.Context, s spec) {
 	r.owners[s.Name] = s
 	r.block(s, existed)
 	r.await(sent)
+	if limit, has := s.Others["revisionHistoryLimit"]; has && number(limit) == 0 && !sent.holds() { // none is kept, and the next one has number 1
+		delete(r.revisions, s.Name)
+	}
 	if s.Force {
 		delete(r.uids, typed)
 	}
@@ -856,6 +860,28 @@ func (r *run) finish(ctx context.Context) {
 	r.requireDeleted(ctx)
 	r.requireOrder(ctx)
 	r.requireImpersonated()
+	r.requireWithheld(ctx)
+}
+
+// requireWithheld requires that no status and no Event has a value of a Secret.
+func (r *run) requireWithheld(ctx context.Context) {
+	resources, events := &v1alpha1.VidraResourceList{}, &corev1.EventList{}
+	require.NoError(r, admin.List(ctx, resources))
+	require.NoError(r, admin.List(ctx, events))
+	texts := map[string]any{}
+	for i := range resources.Items {
+		texts["the status of "+resources.Items[i].Name] = resources.Items[i].Status
+	}
+	for _, e := range events.Items {
+		texts["the Event "+e.Name] = e.Message
+	}
+	for of, text := range texts {
+		is, err := json.Marshal(text)
+		require.NoError(r, err)
+		for _, value := range []string{withheld, base64.StdEncoding.EncodeToString([]byte(withheld))} {
+			require.NotContains(r, string(is), value, "%s has a value of a Secret", of)
+		}
+	}
 }
 
 // requireDeleted requires that the deletions of earlier steps end, perhaps with a release of an object that another VidraResource has taken over, unless
