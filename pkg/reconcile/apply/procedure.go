@@ -55,8 +55,6 @@ type procedure struct {
 	// edit is the edit that is being undone; nil otherwise. edited is the object with it.
 	edit   *ownership.Undo
 	edited *unstructured.Unstructured
-	// refusals counts how often the API server called the object without additions invalid when these were reclaimed.
-	refusals int
 	// sent is the object at the time of the last apply that undid an edit; nil before the first one.
 	sent *unstructured.Unstructured
 	// versions are versions of the object during the task. They decide with others whether values are shown.

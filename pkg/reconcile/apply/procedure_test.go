@@ -34,6 +34,8 @@ func TestProcedure(t *testing.T) {
 	structural := versionOf(t, "6", `"y":"1","z":"1"`, y, z)
 	reclaimed := versionOf(t, "7", `"y":"1","z":"1"`, yz, "")
 	raced := versionOf(t, "8", `"x":"1","y":"1","w":"1"`, xy, `"f:w":{}`)
+	filled := versionOf(t, "6", `"m":{"z":"1"}`, `"f:m":{}`, `"f:m":{"f:z":{}}`)
+	restored := versionOf(t, "7", `"x":"1","m":{"z":"1"}`, `"f:x":{},"f:m":{}`, `"f:m":{"f:z":{}}`)
 	unlabelled := edited.DeepCopy()
 	unlabelled.SetLabels(nil)
 	exempt := unlabelled.DeepCopy()
@@ -81,6 +83,7 @@ func TestProcedure(t *testing.T) {
 	located, err := desired.Locate(&v1alpha1.VidraResource{Spec: v1alpha1.VidraResourceSpec{Drift: &v1alpha1.DriftPolicy{Ignore: []v1alpha1.IgnoreRule{{Paths: []string{"/data/x"}}}}}},
 		[]desired.Part{desired.NewPart("", string(body), false)}, fixture.IDOf(fixture.ConfigMapKind, "shop", "a"))
 	require.NoError(t, err)
+	mapped := func(k *known) { k.task.Object.Body = []byte(strings.Replace(string(body), `"y":"1"`, `"m":{}`, 1)) }
 	ignored := func(k *known) { k.task.Object.Rules = desired.Rules{Exemptions: located.Exemptions, Ignored: true} }
 	warn := policy.Leave(policy.Mode, "spec.drift.mode is Warn", time.Time{})
 	drift := func(found *unstructured.Unstructured) func(k *known) {
@@ -294,6 +297,14 @@ func TestProcedure(t *testing.T) {
 		"WidensAndGivesUp": {
 			reason: "More is undone if the API server calls the object invalid, and at last nothing is.", known: []func(*known){drift(structural)},
 			answers: []answer{{live: reclaimed}, {err: invalid}, {live: structural}, {err: refused}}, calls: "patch apply patch tryApply", end: Failed,
+		},
+		"NeededAdditions": {
+			reason: "If the object is invalid without them, the fields beside them are applied before.", known: []func(*known){drift(filled), mapped},
+			answers: []answer{{err: invalid}, {live: restored}, {live: reclaimed}, {live: wanted}}, calls: "patch apply patch apply", end: Applied,
+		},
+		"NeededAdditionsStay": {
+			reason: "If it is invalid without them still, their ownership alone is taken.", known: []func(*known){drift(filled), mapped},
+			answers: []answer{{err: invalid}, {live: restored}, {err: invalid}, {live: reclaimed}, {live: wanted}}, calls: "patch apply patch patch apply", end: Applied,
 		},
 		"Cleared": {
 			reason: "Without managedFields the owners of the fields are recorded first.", known: []func(*known){drift(cleared)},

@@ -179,8 +179,7 @@ func (p *procedure) reclaim(ctx context.Context, edit ownership.Undo, found, liv
 			return reclaimed{err: fmt.Errorf("reclaim what was added: %w", err)}
 		case values && len(addition.Empty) > 0 && object.FieldNames(err) != nil:
 			// The object is invalid without the additions: an apply of the fields beside them may be needed before.
-			values, p.refusals = false, p.refusals+1
-			if p.refusals == 1 && len(addition.Lost) > 0 {
+			if values = false; p.sent == nil && len(addition.Lost) > 0 {
 				return reclaimed{addition: addition}
 			}
 			continue
