@@ -285,7 +285,7 @@ func contains(live, want any) bool {
 func entriesIn(obj *unstructured.Unstructured) []string {
 	var names []string
 	for _, e := range obj.GetManagedFields() {
-		names = append(names, fmt.Sprintf("%s %s %s at %s: %s", e.Manager, e.Operation, e.Subresource, e.Time.Format("15:04:05"), e.FieldsV1.GetRawString()))
+		names = append(names, fmt.Sprintf("%s %s %s at %s: %s", e.Manager, e.Operation, e.Subresource, e.Time, e.FieldsV1.GetRawString()))
 	}
 	return names
 }
