@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,6 +167,7 @@ func TestRestartCostsNothing(t *testing.T) {
 	}
 	newVidraResource(t, owners[2], configMap("fence", "hello"), waiting)
 	awaitReady(t, owners[2])
+	awaitRollouts(t, owners[:2]...)
 	ends := []struct {
 		how string
 		end func(t *testing.T)
@@ -205,6 +207,27 @@ func TestRestartCostsNothing(t *testing.T) {
 				}, "the status counts the heal, so that nothing is left to write")
 			}
 		})
+	}
+}
+
+// awaitRollouts waits until the controllers of Kubernetes have written the Deployments in namespaces, which may take longer than a silence of the operator, and
+// the statuses of the VidraResources there have that: a second change of the fields of other managers within 30 seconds is recorded after that time, or with a
+// reconcile of all objects. The Pods of the Deployments never run.
+func awaitRollouts(t *testing.T, namespaces ...string) {
+	t.Helper()
+	for _, ns := range namespaces {
+		await(t, func(c *assert.CollectT) {
+			all := &appsv1.DeploymentList{}
+			require.NoError(c, admin.List(t.Context(), all, client.InNamespace(ns)))
+			require.NotEmpty(c, all.Items)
+			for i := range all.Items {
+				d := &all.Items[i]
+				require.Equal(c, d.Generation, d.Status.ObservedGeneration, d.Name)
+				require.Equal(c, *d.Spec.Replicas, d.Status.UpdatedReplicas, d.Name)
+				require.Equal(c, *d.Spec.Replicas, d.Status.UnavailableReplicas, d.Name)
+			}
+		})
+		reconcileNow(t, ns)
 	}
 }
 
