@@ -31,6 +31,8 @@ import (
 	"github.com/vidra-operator/vidra/e2e/suite"
 	"github.com/vidra-operator/vidra/e2e/testenv"
 	"github.com/vidra-operator/vidra/pkg/api/v1alpha1"
+	"github.com/vidra-operator/vidra/pkg/reconcile/object"
+	"github.com/vidra-operator/vidra/pkg/reconcile/owners"
 	"github.com/vidra-operator/vidra/pkg/reconcile/seal"
 )
 
@@ -587,6 +589,7 @@ func (r *run) edit(ctx context.Context, e edit) {
 		return
 	}
 	wasInOrder, at := r.inOrder(ctx, e.Object, u) || r.slowed && e.How == "change" && r.waits(ctx, e.Object, u), time.Now()
+	recorded := r.recorded(ctx, u)
 	stays := r.mayExempt(e.Object, wasInOrder)
 	r.touched[e.Object], r.edited[e.Object] = true, true
 	delete(r.exempt, e.Object)
@@ -657,9 +660,23 @@ func (r *run) edit(ctx context.Context, e edit) {
 	// The one of two VidraResources that is refused may find the deletion first, and creates the object.
 	created := e.How == "delete" && disagree(r.wanted()[e.Object])
 	sealed := slices.Contains([]string{"Secret", "Deployment"}, r.kindOf(e.Object))
-	if wasInOrder && !created && (!r.keyless || !sealed) && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
+	if wasInOrder && recorded && !created && (!r.keyless || !sealed) && r.heals(e.Object) && !r.unmanaged[e.Object] && !r.inOrder(ctx, e.Object, u) {
 		r.owed[e.Object] = owed{at, kills.Load()}
 	}
+}
+
+// recorded reports whether a status has the apply of an object. An operator that is killed between the two leaves no knowledge of the object before an edit.
+func (r *run) recorded(ctx context.Context, u *unstructured.Unstructured) bool {
+	for name := range r.owners {
+		v := &v1alpha1.VidraResource{}
+		if admin.Get(ctx, client.ObjectKey{Name: r.owner(name)}, v) != nil {
+			continue
+		}
+		if entry := owners.EntryOf(v, object.IdentityIn(u)); entry != nil && entry.UID != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // sole returns the wishes for objects that one VidraResource wants alone.
