@@ -208,8 +208,9 @@ func TestReturnFromFirstOperator(t *testing.T) {
 	ns := newNamespace(t)
 	newVidraResource(t, ns, configMap("page", "hello"))
 	v := awaitReady(t, ns)
+	stopOperator(t) // it writes its Events
 	applied := len(withReason(eventsAbout(t, v), "Applied"))
-	stopOperator(t)
+	require.Equal(t, 1, applied)
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(v), v))
 	v.Status = v1alpha1.VidraResourceStatus{LastSyncTime: new(metav1.NewTime(time.Now().Add(time.Minute))), ManagedResources: v.Status.ManagedResources}
 	for i, e := range v.Status.ManagedResources {
