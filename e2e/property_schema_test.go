@@ -79,10 +79,9 @@ func randomField(random *rand.Rand, depth int) *shape {
 		sorts = 0
 	}
 	s := &shape{}
-	switch {
-	case sorts == 0:
+	if sorts == 0 {
 		s.sort = []sort{objectSort, listSort}[random.IntN(2)]
-	default:
+	} else {
 		s.sort = sort(random.IntN(sorts))
 	}
 	switch s.sort {
