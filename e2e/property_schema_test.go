@@ -305,21 +305,13 @@ func randomUnknown(random *rand.Rand, depth int) any {
 
 // canonical is a value as JSON, with one notation of numbers.
 func canonical(v any) string {
-	text, err := json.Marshal(asDecoded(v))
-	if err != nil {
-		panic(err) // it is made of maps and text
-	}
-	return string(text)
+	return encodedText(asDecoded(v))
 }
 
 // asDecoded is a value as it is in an unstructured object.
 func asDecoded(v any) any {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // it is made of maps and text
-	}
 	var out any
-	if err := utiljson.Unmarshal(text, &out); err != nil {
+	if err := utiljson.Unmarshal([]byte(encodedText(v)), &out); err != nil {
 		panic(err)
 	}
 	return out
@@ -430,18 +422,16 @@ func (s *shape) editItems(random *rand.Rand, list []any) []any {
 		list = slices.Delete(list, i, i+1)
 	case how == 2: // replaced
 		list[i] = asDecoded(s.item(random, editRarity))
-	case how <= 4: // a key changed
+	case how <= 5: // a key changed, or a copy with another key
 		item, _ := list[i].(map[string]any)
 		item = maps.Clone(item)
 		key := pick(random, s.keys...)
 		item[key] = asDecoded((&shape{sort: s.fields[key].sort}).value(random, editRarity))
-		list[i] = item
-	case how == 5: // a copy with another key
-		item, _ := list[i].(map[string]any)
-		item = maps.Clone(item)
-		key := pick(random, s.keys...)
-		item[key] = asDecoded((&shape{sort: s.fields[key].sort}).value(random, editRarity))
-		list = append(list, item)
+		if how == 5 {
+			list = append(list, item)
+		} else {
+			list[i] = item
+		}
 	default:
 		item, _ := list[i].(map[string]any)
 		list[i] = s.editFields(random, item)
