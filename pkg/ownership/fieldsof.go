@@ -82,7 +82,7 @@ type Writer struct {
 	Time time.Time
 }
 
-// Writers are the owners of a field of an object, and those of the fields below. The fields of an object are below its Writers.
+// Writers has the owners of a field, and the Writers of the fields below. The Writers of an object have no owners.
 type Writers struct {
 	owners []Writer
 	// below are the fields below by their names or indexes; nil if the owners own those, too.

@@ -214,7 +214,7 @@ func (s *search) collect(e *entry, at level) (taken, kept int) {
 	return taken, kept
 }
 
-// existed reports whether a path existed before the edit, by the paths at or below it: those of Before, and all of the entries that did not come with the edit.
+// existed reports whether a path existed before the edit: managedFields had a path at or below it, in Before or in an entry without a part in the edit.
 func (s *search) existed(path pathHash) bool {
 	if s.former == nil {
 		s.former = sets.Set[pathHash]{}

@@ -512,8 +512,8 @@ func TestAddedSince(t *testing.T) {
 	require.Equal(t, []string{`spec.ports[port=81,protocol="TCP"]`}, pathsIn(undoOf(t, `"spec":{"ports":[{"port":80}]}`).Added(found, live).Changes))
 }
 
-// TestEmpty: a map or list that an edit filled, and that is empty in the manifest or belongs to another manager, is emptied with the reclaim, and others keep
-// what they had in it.
+// TestEmpty: a map or list that an edit filled, and that is empty in the manifest or belongs to another manager, is emptied with the reclaim. Others keep
+// their fields in it.
 func TestEmpty(t *testing.T) {
 	t.Parallel()
 	const nothing = `{"f:metadata":{"f:labels":{"f:x":{}}}}`

@@ -70,7 +70,7 @@ func (p *pass) awaitRefused(ctx context.Context, missing map[access.Right]dynami
 }
 
 // noteRivals has the VidraResource enqueued at the end of those that had its applies refused: no event of an object may show that. It is enqueued now
-// if one of them has ended since its refusal. The cache of a shard lacks those of other shards: a resync retries their refusals.
+// if one of them has ended since its refusal. The cache of a shard lacks the VidraResources of other shards: a resync retries their refusals.
 func (p *pass) noteRivals(ctx context.Context) {
 	owner := p.plan.Settings.Claimant.Owner
 	added := p.reconciler.related.rivals.Set(owner, func(yield func(string) bool) {

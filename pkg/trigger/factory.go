@@ -27,7 +27,7 @@ const deletingDelay = time.Second
 // Factory returns the callbacks of watches and fills the work queue. It is safe for concurrent
 // use.
 type Factory struct {
-	// Installation is the installation whose field managers count. It must stay the same
+	// Installation is the installation of the field managers that count. It must stay the same
 	// after the first callback.
 	Installation v1alpha1.Installation
 

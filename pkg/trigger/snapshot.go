@@ -265,7 +265,7 @@ func (f *Factory) snapshot(watch unique.Handle[watched], u *unstructured.Unstruc
 	return s
 }
 
-// maxUnknown is the maximum number of unknown field managers of an object whose digests are kept. More are forged.
+// maxUnknown is the maximum number of unknown field managers of an object with a digest each. More are forged.
 const maxUnknown = 16
 
 // withUnknown returns the field managers that are expected in an object, and those that applied

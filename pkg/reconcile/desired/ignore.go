@@ -110,7 +110,7 @@ type managedPaths struct {
 	controllers bool
 }
 
-// matchedIn returns the rules for an object of the manifest, and those of them as they were given that match something in it, which it marks. It takes
+// matchedIn returns the rules for an object of the manifest. given are the matching ones in the form of the spec, and it marks them as matched. It takes
 // from steps as [ignorePath.in].
 func matchedIn(mine []*rule, obj *unstructured.Unstructured, steps *int) (exempt Exemptions, given []v1alpha1.IgnoreRule) {
 	exempt, found := exemptionsOf(mine, obj, steps)
@@ -253,12 +253,13 @@ func (e Exemptions) Without(body []byte, live, whole *unstructured.Unstructured,
 	cut := ownership.Wholes(whole, manager, full)
 	ignored, managed := &ownership.Selection{}, map[string][]*ownership.Selection{}
 	for _, m := range e {
-		within, selects := ignored, len(m.managers) > 0 && len(m.paths) == 0
+		within, selects := ignored, false
 		if len(m.managers) > 0 {
 			within = &ownership.Selection{}
-		}
-		if selects {
-			within.Add()
+			if len(m.paths) == 0 {
+				within.Add()
+				selects = true
+			}
 		}
 		for _, path := range m.paths {
 			if len(ignorePath(path).in(full, new(maxIgnoreSteps))) > 0 {
@@ -266,8 +267,10 @@ func (e Exemptions) Without(body []byte, live, whole *unstructured.Unstructured,
 				selects = true
 			}
 		}
-		for i := 0; selects && i < len(m.managers); i++ {
-			managed[m.managers[i]] = append(managed[m.managers[i]], within)
+		if selects {
+			for _, name := range m.managers {
+				managed[name] = append(managed[name], within)
+			}
 		}
 	}
 	ignored.SetBy(live, managed, full, whole, manager)

@@ -18,7 +18,7 @@ import (
 	"github.com/vidra-operator/vidra/pkg/trigger"
 )
 
-// departure is an object that is to be removed, with the facts that decide about it: its methods are those of policy.Facts.
+// departure is an object to be removed. It implements policy.Facts: the facts that decide about it.
 type departure struct {
 	of      policy.Departure
 	remover *Remover

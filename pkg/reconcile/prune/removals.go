@@ -29,7 +29,7 @@ func (a *Remover) Prune(ctx context.Context, ids []object.Identity) {
 	a.stale = renewed(staleFor, func() (struct{}, error) { return struct{}{}, a.Stale(ctx) })
 	defer a.endRemoval(ids)
 	plan.EachStage(ids, object.Identity.Stage, func(stage []object.Identity) {
-		if a.Interrupted() { // the removal of a container needs those of its members
+		if a.Interrupted() { // a container is removed after its members
 			return
 		}
 		removals := make([]removal, len(stage))

@@ -447,8 +447,8 @@ func escaped(segments []string) []string {
 	return all
 }
 
-// redacting returns a function that removes the credentials of a request with a token of a login from text of the server, which may repeat the request. The
-// token is that of the request: another request may have logged in meanwhile.
+// redacting returns a function that removes the credentials of a request from text of the server, which may repeat the request. token is the token of a login
+// in the request: the client may have a newer one.
 func (c *Client) redacting(token string) func(string) string {
 	return func(text string) string {
 		return display.NewCredentials(token, c.options.Credentials.Token, c.options.Credentials.Password).Withhold(text)
